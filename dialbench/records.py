@@ -1,0 +1,308 @@
+"""The few types that travel through the house, from a conversation to a row of a table."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from dialbench.errors import InputError, UnknownName
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+def fingerprint_of(value: Any) -> str:
+    """sha256 (64 hex digits) of a JSON-like value; the order of mapping keys does not matter."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Dialogue:
+    """One conversation, turns oldest first."""
+
+    id: str
+    turns: tuple[str, ...]
+    split: str
+
+
+class Context(tuple[str, ...]):
+    """What a system is given to answer: the turns so far, oldest first.
+
+    A plain tuple of strings that also knows the `id` of its example, from which everything
+    drawn at random for this answer derives. `references` is empty for every system but an
+    oracle (an upper bound that is never ranked).
+    """
+
+    id: str
+    references: tuple[str, ...]
+
+    def __new__(cls, turns: Sequence[str], id: str = "", references: Sequence[str] = ()) -> Context:
+        self = super().__new__(cls, turns)
+        self.id = id
+        self.references = tuple(references)
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A context (oldest turn first) and the human responses that followed it."""
+
+    id: str
+    dialogue_id: str
+    context: tuple[str, ...]
+    references: tuple[str, ...]
+
+    def blind(self) -> Context:
+        """The context alone, as a system sees it."""
+        return Context(self.context, self.id)
+
+    def open(self) -> Context:
+        """The context with its references, for oracles only."""
+        return Context(self.context, self.id, self.references)
+
+
+class Split(Sequence[Example]):
+    """The examples of one split of a corpus, in corpus order; compared by identity."""
+
+    def __init__(self, name: str, examples: Sequence[Example]) -> None:
+        self.name = name
+        self._examples = tuple(examples)
+
+    def __len__(self) -> int:
+        return len(self._examples)
+
+    def __iter__(self) -> Iterator[Example]:
+        return iter(self._examples)
+
+    @overload
+    def __getitem__(self, index: int) -> Example: ...
+    @overload
+    def __getitem__(self, index: slice) -> Split: ...
+    def __getitem__(self, index: int | slice) -> Example | Split:
+        if isinstance(index, slice):
+            return Split(self.name, self._examples[index])
+        return self._examples[index]
+
+    def __repr__(self) -> str:
+        return f"Split({self.name!r}, {len(self)} examples)"
+
+
+DecodingMethod = Literal["greedy", "sample", "top-p", "top-k", "beam", "mmi"]
+_FORMS = {
+    "greedy": "greedy",
+    "sample": "sample:t=0.75",
+    "top-p": "top-p:0.9",
+    "top-k": "top-k:40",
+    "beam": "beam:5",
+    "mmi": "mmi",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Decoding:
+    """How words are chosen from a model's probabilities.
+
+    `value` is the temperature (sample), the probability mass (top-p), the number of words kept
+    (top-k) or of hypotheses (beam, mmi); 0 for greedy.
+    """
+
+    method: DecodingMethod = "greedy"
+    value: float = 0.0
+
+    @classmethod
+    def parse(cls, text: str, *, where: str = "--decoding") -> Decoding:
+        """Reads `greedy`, `sample:t=0.75`, `top-p:0.9`, `top-k:40`, `beam:5` or `mmi`.
+
+        Raises:
+            InputError: the method is unknown or its value lies outside its range.
+        """
+        method, _, rest = text.strip().partition(":")
+        if method not in _FORMS:
+            raise UnknownName.of("decoding", method, _FORMS, where=where)
+        default = {"sample": 1.0, "mmi": 20.0}.get(method, 0.0)
+        try:
+            value = float(rest.removeprefix("t=")) if rest else default
+        except ValueError:
+            value = math.nan
+        whole = method in ("top-k", "beam", "mmi")
+        fits = {
+            "greedy": value == 0.0,
+            "sample": 0.0 < value < math.inf,
+            "top-p": 0.0 < value <= 1.0,
+        }.get(method, whole and value >= 1 and value == math.floor(value) < math.inf)
+        if not fits:
+            raise InputError(
+                f"decoding {text!r} has no usable value",
+                where=where,
+                hint=f"Write it like {_FORMS[method]!r}.",
+            )
+        return cls(method, value)  # type: ignore[arg-type]
+
+    def __str__(self) -> str:
+        if self.method == "greedy" or (self.method == "mmi" and self.value == 20.0):
+            return self.method
+        if self.method == "sample":
+            return f"sample:t={self.value:g}"
+        return f"{self.method}:{self.value:g}"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One system, trained with one seed on one corpus, answering with one decoding.
+
+    `training` and `answering` hold everything that can change the trained weights and the
+    responses respectively (options, preset values, data checksum, limits, versions), as
+    JSON-like values. Jobs with the same `training_fingerprint` share one training.
+    """
+
+    system: str
+    corpus: str
+    seed: int
+    decoding: Decoding
+    preset: str
+    training: Mapping[str, Any] = field(default_factory=dict)
+    answering: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def training_fingerprint(self) -> str:
+        """Names the trained system: 64 hex digits."""
+        return fingerprint_of(
+            {
+                "system": self.system,
+                "corpus": self.corpus,
+                "seed": self.seed,
+                "training": dict(self.training),
+            }
+        )
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Names the responses: 64 hex digits."""
+        return fingerprint_of(
+            {
+                "trained": self.training_fingerprint,
+                "decoding": str(self.decoding),
+                "answering": dict(self.answering),
+            }
+        )
+
+    def __str__(self) -> str:
+        return f"{self.system} on {self.corpus}, seed {self.seed}, {self.decoding}"
+
+
+@dataclass(frozen=True)
+class Responses:
+    """The answers of one job, one text for each example, in corpus order."""
+
+    job: Job
+    examples: Sequence[Example]
+    texts: Sequence[str]
+    seconds: float
+    device: str
+
+    def __post_init__(self) -> None:
+        if len(self.examples) != len(self.texts):
+            raise ValueError(f"{len(self.texts)} responses for {len(self.examples)} examples")
+
+
+@dataclass(frozen=True)
+class Score:
+    """The value of one measure over a set of responses.
+
+    Attributes:
+        value: a fraction, a length or an index as the measure defines; NaN = not available.
+        n: how many responses the value rests on.
+        signature: says which measure exactly; values of different signatures do not compare.
+        per_response: (responses,) values that a paired test may use, NaN where an example was
+            left out; None where the measure exists for a whole set only.
+        per_fold: (folds,) the measure on fixed disjoint parts of the test set.
+        interval: 95 % confidence interval of the value.
+        reason: why the value is not available.
+    """
+
+    value: float
+    n: int
+    signature: str
+    per_response: NDArray[np.float64] | None = None
+    per_fold: NDArray[np.float64] | None = None
+    interval: tuple[float, float] | None = None
+    reason: str = ""
+
+    @property
+    def available(self) -> bool:
+        """Whether there is a value to print."""
+        return not math.isnan(self.value)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What the store knows of one job: how it ended and what it scored.
+
+    `ranked` is False for upper bounds (copy-reference), which are shown but never compared.
+    `notes` are warnings that belong under every table showing this result.
+    """
+
+    job: Job
+    status: Literal["done", "failed", "interrupted", "started"]
+    scores: Mapping[str, Score] = field(default_factory=dict)
+    label: str = ""
+    ranked: bool = True
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    curve: Sequence[Mapping[str, float]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One value of a table with everything a renderer may show of it."""
+
+    value: float | None = None
+    interval: tuple[float, float] | None = None
+    deviation: float | None = None
+    best: bool = False
+    second: bool = False
+    significant: bool = False
+    reason: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: one measure under one signature."""
+
+    name: str
+    title: str
+    signature: str = ""
+    digits: int = 3
+    percent: bool = False
+    direction: Literal["higher", "lower", "none"] = "higher"
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row: one system under one decoding; `cells` by column name."""
+
+    label: str
+    cells: Mapping[str, Cell]
+    ranked: bool = True
+    status: str = "done"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A finished table; every format is rendered from this and nothing else."""
+
+    name: str
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()

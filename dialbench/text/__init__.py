@@ -1,0 +1,1 @@
+"""Words: how text becomes tokens, tokens numbers, and numbers vectors."""
