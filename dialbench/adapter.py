@@ -271,9 +271,10 @@ def _adapters_of(path: Path) -> Iterable[type[Adapter]]:
     sys.modules[module_name] = module
     spec.loader.exec_module(module)
     for value in vars(module).values():
-        if isinstance(value, type) and issubclass(value, Adapter) and value.name:
-            if value.__module__ == module_name:
-                yield value
+        if not (isinstance(value, type) and issubclass(value, Adapter)):
+            continue
+        if value.name and value.__module__ == module_name:
+            yield value
 
 
 def split_outside_brackets(text: str) -> list[str]:

@@ -23,7 +23,7 @@ class DialbenchError(Exception):
 
     @property
     def message(self) -> str:
-        """The whole line: `where: what. hint.`"""
+        """The whole line: where, what, and what to do."""
         start = f"{self.where}: {self.what}" if self.where else self.what
         return f"{start}. {self.hint}" if self.hint else start
 

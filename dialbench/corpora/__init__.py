@@ -1,0 +1,1 @@
+"""Where conversations come from, one file a corpus."""

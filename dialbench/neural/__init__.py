@@ -1,0 +1,1 @@
+"""What every trained system shares."""

@@ -1,0 +1,1 @@
+"""How much to spend: quick, small or paper."""
