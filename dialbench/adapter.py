@@ -124,6 +124,19 @@ class Adapter:
         self.set_state(json.loads((folder / "state.json").read_text(encoding="utf-8")))
         return self
 
+    @classmethod
+    def supports(cls, decoding: Decoding) -> bool:
+        """Whether the system can answer with this decoding; what draws no words ignores it."""
+        return True
+
+    def circumstances(self, run: Run) -> Mapping[str, Any]:
+        """What low-precision near-ties may depend on: device, dtype, threads, batch size."""
+        return {"device": "cpu"}
+
+    def curve(self) -> Sequence[Mapping[str, float]]:
+        """Losses by epoch: epoch, train_loss, valid_loss and further parts; empty if untrained."""
+        return ()
+
     def state(self) -> Any:
         """What was learned, as a JSON value; for systems without tensors."""
         return None

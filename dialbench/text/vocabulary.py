@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 PAD, UNK, BOS, EOS, SEP = range(5)
 SPECIALS = ("<pad>", "<unk>", "<bos>", "<eos>", "<sep>")
@@ -25,11 +25,13 @@ class Vocabulary:
     @classmethod
     def build(cls, texts: Iterable[Iterable[str]], size: int) -> Vocabulary:
         """The `size` most frequent words (specials not counted), ties in alphabetical order."""
-        counts = Counter(word for text in texts for word in text)
-        for special in SPECIALS:
-            counts.pop(special, None)
-        ranked = sorted(counts, key=lambda word: (-counts[word], word))
-        return cls(ranked[:size])
+        return cls.from_counts(Counter(word for text in texts for word in text), size)
+
+    @classmethod
+    def from_counts(cls, counts: Mapping[str, int], size: int) -> Vocabulary:
+        """As `build`, from the number of times each word occurs."""
+        words = counts.keys() - set(SPECIALS)
+        return cls(sorted(words, key=lambda word: (-counts[word], word))[:size])
 
     def __len__(self) -> int:
         return len(self.words)

@@ -1,0 +1,197 @@
+"""Attention and transformer layers (models.md 0.3).
+
+The maps inside are given by the caller, so that a randomized layer differs from an ordinary
+one by its maps alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor, nn
+
+from dialbench.neural.dropout import Dropout
+
+from .randomized import Linear
+
+MakeLinear = Callable[[int, int, bool], nn.Module]
+KeysValues = tuple[Tensor, Tensor]
+
+
+def trained(inputs: int, outputs: int, bias: bool) -> nn.Module:
+    """A trained map, Xavier-initialised."""
+    linear = Linear(inputs, outputs, bias=bias)
+    nn.init.xavier_uniform_(linear.weight)
+    if bias:
+        nn.init.zeros_(linear.bias)
+    return linear
+
+
+class Attention(nn.Module):
+    """Multi-head attention without biases; `size` is the total of all heads.
+
+    Args:
+        width: n, size of the vectors that come in and go out.
+        size: d, of queries, keys and values together over the heads.
+        heads: how many heads share d.
+        dropout: on the attention weights.
+        make: makes the query, key and value maps; the output map is always trained.
+    """
+
+    def __init__(
+        self, width: int, size: int, heads: int, dropout: float, make: MakeLinear = trained
+    ) -> None:
+        super().__init__()
+        self.heads, self.dropout = heads, Dropout(dropout)
+        self.query = make(width, size, False)
+        self.key = make(width, size, False)
+        self.value = make(width, size, False)
+        self.output = trained(size, width, False)
+
+    def _split(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, H, S, d/H)
+
+    def keys_values(self, memory: Tensor, draws: Tensor | None) -> KeysValues:
+        """Keys and values (B, H, S, d/H) of (B, S, n)."""
+        return self._split(self.key(memory, draws)), self._split(self.value(memory, draws))
+
+    def forward(
+        self, x: Tensor, memory: KeysValues, mask: Tensor | None, draws: Tensor | None
+    ) -> Tensor:
+        """What each of (B, T, n) attends to, (B, T, n).
+
+        Args:
+            x: the querying side.
+            memory: keys and values.
+            mask: True where a key may be seen, broadcast to (B, H, T, S); a row that may see
+                nothing gives zeros.
+            draws: weights drawn for each context, or None.
+        """
+        query = self._split(self.query(x, draws))
+        if self.training and self.dropout.rate:
+            mixed = self._mix(query, *memory, mask)
+        else:
+            mixed = F.scaled_dot_product_attention(query, *memory, attn_mask=mask)
+        joined = mixed.transpose(1, 2).flatten(2)  # (B, T, d)
+        return self.output(joined, draws)  # type: ignore[no-any-return]
+
+    def _mix(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
+        # Written out because the fused kernel's dropout draws its mask on one core.
+        scores = (query * query.shape[-1] ** -0.5) @ keys.transpose(-1, -2)
+        if mask is not None:
+            scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+        weights = scores.softmax(-1)
+        if mask is not None and not bool(mask.any(-1).all()):
+            weights = weights.masked_fill(~mask, 0.0)
+        return self.dropout(weights) @ values  # type: ignore[no-any-return]
+
+
+class FeedForward(nn.Module):
+    """W_2 ReLU(W_1 x + b_1) + b_2; the first map is made by the caller."""
+
+    def __init__(self, width: int, inner: int, dropout: float, make: MakeLinear = trained) -> None:
+        super().__init__()
+        self.first = make(width, inner, True)
+        self.second = trained(inner, width, True)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, x: Tensor, draws: Tensor | None) -> Tensor:
+        """(B, T, n) -> (B, T, n)."""
+        hidden = self.dropout(self.first(x, draws).relu())
+        return self.second(hidden, draws)  # type: ignore[no-any-return]
+
+
+class Residual(nn.Module):
+    """Residual, dropout and layer normalisation around a sub-network.
+
+    `post`: LN(x + f(x)); `pre`: x + f(LN(x)).
+    """
+
+    def __init__(self, width: int, dropout: float, norm: Literal["post", "pre"]) -> None:
+        super().__init__()
+        self.norm, self.dropout = nn.LayerNorm(width), Dropout(dropout)
+        self.post = norm == "post"
+
+    def forward(self, x: Tensor, inner: Callable[[Tensor], Tensor]) -> Tensor:
+        """(B, T, n) -> (B, T, n)."""
+        if self.post:
+            return self.norm(x + self.dropout(inner(x)))  # type: ignore[no-any-return]
+        return x + self.dropout(inner(self.norm(x)))
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention and feed-forward over the context."""
+
+    def __init__(
+        self, attention: Attention, feed_forward: FeedForward, residuals: list[Residual]
+    ) -> None:
+        super().__init__()
+        self.attention, self.feed_forward = attention, feed_forward
+        self.around_attention, self.around_feed_forward = residuals
+
+    def forward(self, x: Tensor, mask: Tensor, draws: Tensor | None) -> Tensor:
+        """(B, S, n) -> (B, S, n); mask (B, 1, 1, S)."""
+
+        def attend(y: Tensor) -> Tensor:
+            return self.attention(y, self.attention.keys_values(y, draws), mask, draws)  # type: ignore[no-any-return]
+
+        x = self.around_attention(x, attend)
+        return self.around_feed_forward(x, lambda y: self.feed_forward(y, draws))  # type: ignore[no-any-return]
+
+
+class DecoderLayer(nn.Module):
+    """Causal self-attention, attention to the context, feed-forward."""
+
+    def __init__(
+        self,
+        attention: Attention,
+        cross_attention: Attention,
+        feed_forward: FeedForward,
+        residuals: list[Residual],
+    ) -> None:
+        super().__init__()
+        self.attention, self.cross_attention = attention, cross_attention
+        self.feed_forward = feed_forward
+        self.around_attention, self.around_cross, self.around_feed_forward = residuals
+
+    def forward(
+        self,
+        x: Tensor,
+        past: KeysValues | None,
+        memory: KeysValues,
+        masks: tuple[Tensor | None, Tensor],
+        draws: Tensor | None,
+    ) -> tuple[Tensor, KeysValues]:
+        """One layer over all target positions, or over the newest with its past.
+
+        Args:
+            x: (N, T, n); N = B, or B * beams when decoding.
+            past: keys and values of the positions before, or None.
+            memory: keys and values of the context, (B, H, S, d/H).
+            masks: the causal mask (T, T) or None, and the context's (B, 1, 1, S).
+            draws: weights drawn for each context, or None.
+
+        Returns:
+            (N, T, n), and the keys and values of all positions so far.
+        """
+        causal, seen = masks
+        present: list[KeysValues] = []
+
+        def attend(y: Tensor) -> Tensor:
+            keys, values = self.attention.keys_values(y, draws)
+            if past is not None:
+                keys, values = torch.cat([past[0], keys], 2), torch.cat([past[1], values], 2)
+            present.append((keys, values))
+            return self.attention(y, (keys, values), causal, draws)  # type: ignore[no-any-return]
+
+        def attend_context(y: Tensor) -> Tensor:
+            # Beams of one context query it together: (B * W, T, n) -> (B, W * T, n).
+            rows = y.reshape(len(memory[0]), -1, y.shape[-1])
+            return self.cross_attention(rows, memory, seen, draws).view_as(y)  # type: ignore[no-any-return]
+
+        x = self.around_attention(x, attend)
+        x = self.around_cross(x, attend_context)
+        return self.around_feed_forward(x, lambda y: self.feed_forward(y, draws)), present[0]

@@ -1,0 +1,125 @@
+"""Frozen random weights that are drawn anew (models.md 0.5).
+
+A model's random matrices lie behind one another in a flat vector, in the order of its modules.
+The vector is drawn for every epoch of training and, where asked for, for every context that is
+answered: then all encoding and decoding of that context sees its own weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from dialbench.neural.randomness import generator
+
+
+class Linear(nn.Linear):
+    """A trained linear map that takes, and ignores, drawn weights."""
+
+    def forward(self, input: Tensor, draws: Tensor | None = None) -> Tensor:
+        """(N, s, in) -> (N, s, out)."""
+        return super().forward(input)
+
+
+class RandomLinear(nn.Module):
+    """A linear map whose weights, and bias, are normal numbers that no gradient changes.
+
+    Args:
+        inputs, outputs: sizes.
+        bias: whether there is a bias, drawn with the same spread.
+        spread: standard deviation of every draw.
+    """
+
+    weight: Tensor
+    bias: Tensor | None
+
+    def __init__(self, inputs: int, outputs: int, *, bias: bool, spread: float) -> None:
+        super().__init__()
+        self.inputs, self.outputs, self.spread = inputs, outputs, spread
+        self.offset = 0
+        self.register_buffer("weight", torch.zeros(inputs, outputs))
+        self.register_buffer("bias", torch.zeros(outputs) if bias else None)
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers one draw takes."""
+        return self.inputs * self.outputs + (0 if self.bias is None else self.outputs)
+
+    def draw_(self, flat: Tensor, random: torch.Generator) -> None:
+        """Draws this map's part of a flat vector, weight first."""
+        flat[self.offset : self.offset + self.numbers].normal_(0.0, self.spread, generator=random)
+
+    def take(self, flat: Tensor) -> None:
+        """Makes this map's part of a flat vector its own weights."""
+        weight, bias = self._cut(flat[None])
+        self.weight.copy_(weight[0])
+        if self.bias is not None and bias is not None:
+            self.bias.copy_(bias[0, 0])
+
+    def _cut(self, draws: Tensor) -> tuple[Tensor, Tensor | None]:
+        size = self.inputs * self.outputs
+        own = draws[:, self.offset : self.offset + self.numbers]
+        weight = own[:, :size].view(-1, self.inputs, self.outputs)
+        return weight, None if self.bias is None else own[:, None, size:]
+
+    def forward(self, input: Tensor, draws: Tensor | None = None) -> Tensor:
+        """(N, s, in) -> (N, s, out).
+
+        Args:
+            input: N rows, N a multiple of the number of draws: beams of one context lie behind
+                one another and share its weights.
+            draws: (B, numbers of the whole model) for B contexts, (numbers,) for all of them
+                together, or None for the own weights.
+        """
+        if draws is None:
+            return _affine(input, self.weight, self.bias)
+        if draws.dim() == 1:
+            weight, bias = self._cut(draws[None])
+            return _affine(input, weight[0], None if bias is None else bias[0])
+        rows = input.reshape(len(draws), -1, self.inputs)
+        return _affine(rows, *self._cut(draws)).view(*input.shape[:-1], self.outputs)
+
+
+def _affine(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    product = x @ weight.to(x.dtype)
+    return product if bias is None else product + bias.to(x.dtype)
+
+
+class RandomWeights:
+    """All random maps of a model, drawn together in a fixed order.
+
+    Args:
+        model: its `RandomLinear` modules are numbered through once, here.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self.maps = [m for m in model.modules() if isinstance(m, RandomLinear)]
+        self.numbers = 0
+        for map in self.maps:
+            map.offset = self.numbers
+            self.numbers += map.numbers
+
+    def draw(self, *key: str | int) -> Tensor:
+        """(numbers,) float32: one draw of all maps from a generator for `key`."""
+        flat = torch.empty(self.numbers)
+        self._fill(flat, generator(*key))
+        return flat
+
+    def draw_each(self, seed: int, purpose: str, ids: Sequence[str]) -> Tensor:
+        """(B, numbers) float32: a draw for each example id, the same in any batch."""
+        draws = torch.empty(len(ids), self.numbers)
+        for row, id in zip(draws, ids, strict=True):
+            self._fill(row, generator(seed, purpose, id))
+        return draws
+
+    def redraw(self, *key: str | int) -> None:
+        """Gives every map new weights."""
+        flat = self.draw(*key)
+        for map in self.maps:
+            map.take(flat)
+
+    def _fill(self, flat: Tensor, random: torch.Generator) -> None:
+        for map in self.maps:
+            map.draw_(flat, random)

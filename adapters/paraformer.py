@@ -1,0 +1,182 @@
+"""PaRaFormer: a Transformer whose every other layer has frozen, re-drawn random maps.
+
+Lee, Lee and Gan, "Partially Randomizing Transformer Weights for Dialogue Response Diversity"
+(models.md A10, A11). In a randomized layer the query, key and value maps of self-attention and
+the first feed-forward map are random; its output maps, its norms and, in the decoder, its
+attention to the context are trained. The random maps are drawn at the start of every epoch and
+for every context that is answered. Variant N draws from N(0, sigma^2), variant K with standard
+deviation gamma / sqrt(fan-in).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+
+from dialbench.adapter import Card
+from dialbench.neural.adapter import NeuralAdapter
+from dialbench.neural.data import Batch
+from dialbench.neural.model import DialogueModel, Losses
+
+from .blocks.attention import MakeLinear, trained
+from .blocks.randomized import RandomLinear, RandomWeights
+from .transformer import TransformerConfig, TransformerModel
+
+Layout = Literal["alt", "full", "seq-1", "seq-2"]
+
+
+@dataclass(frozen=True)
+class PaRaFormerConfig(TransformerConfig):
+    """Where and when weights are random.
+
+    Attributes:
+        layout: which layers are randomized, in encoder and decoder alike: every other one
+            (alt), all (full), the first half (seq-1) or the second half (seq-2).
+        alt_first: whether layout alt begins with a randomized (P) or a regular (R) layer.
+        redraw_every: when training draws anew; `step` is an experiment of ours.
+        redraw_at_inference: whether each context, each batch or nothing gets weights of its own.
+    """
+
+    layout: Layout = "alt"
+    alt_first: Literal["P", "R"] = "P"
+    redraw_every: Literal["epoch", "step"] = "epoch"
+    redraw_at_inference: Literal["per_context", "per_batch", "none"] = "per_context"
+
+    def spreads(self) -> tuple[float, float]:
+        """Standard deviations of the self-attention and of the feed-forward draws."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class NormalConfig(PaRaFormerConfig):
+    """Variant N: N(0, sigma_sa^2) for attention, N(0, sigma_ff^2) for feed-forward."""
+
+    sigma_sa: float = 0.01
+    sigma_ff: float = 0.05
+
+    def spreads(self) -> tuple[float, float]:
+        """The two sigmas."""
+        return self.sigma_sa, self.sigma_ff
+
+
+@dataclass(frozen=True)
+class KaimingConfig(PaRaFormerConfig):
+    """Variant K: standard deviation gamma / sqrt(fan-in), fan-in = embedding size."""
+
+    gamma_sa: float = 2.5
+    gamma_ff: float = 1.5
+
+    def spreads(self) -> tuple[float, float]:
+        """The two gammas over the root of the fan-in."""
+        root = self.embedding**0.5
+        return self.gamma_sa / root, self.gamma_ff / root
+
+
+def randomized_layers(layout: Layout, layers: int, alt_first: str = "P") -> list[bool]:
+    """For layers 1 .. N, whether each is randomized."""
+    half = layers // 2
+    return {
+        "alt": [(i % 2 == 0) == (alt_first == "P") for i in range(layers)],
+        "full": [True] * layers,
+        "seq-1": [i < half for i in range(layers)],
+        "seq-2": [i >= layers - half for i in range(layers)],
+    }[layout]
+
+
+class PaRaFormerModel(TransformerModel):
+    """A Transformer with random maps, and what draws them."""
+
+    draws_weights: ClassVar[bool] = True
+    config: PaRaFormerConfig
+
+    def __init__(self, config: PaRaFormerConfig, vocabulary: int) -> None:
+        self._randomized = randomized_layers(config.layout, config.layers, config.alt_first)
+        super().__init__(config, vocabulary)
+        self.random = RandomWeights(self)
+        self.random.redraw(int(torch.randint(2**62, ()).item()), "start")
+        self._seed = 0
+
+    def _make(self, layer: int, spread: float) -> MakeLinear:
+        if not self._randomized[layer - 1]:
+            return trained
+
+        def make(inputs: int, outputs: int, bias: bool) -> nn.Module:
+            return RandomLinear(inputs, outputs, bias=bias, spread=spread)
+
+        return make
+
+    def attention_maps(self, layer: int) -> MakeLinear:
+        """Random query, key and value maps in randomized layers."""
+        return self._make(layer, self.config.spreads()[0])
+
+    def feed_forward_map(self, layer: int) -> MakeLinear:
+        """A random first feed-forward map, bias included, in randomized layers."""
+        return self._make(layer, self.config.spreads()[1])
+
+    def begin_epoch(self, seed: int, epoch: int) -> None:
+        """Draws all random maps anew from (seed, "train", epoch)."""
+        self._seed = seed
+        self.random.redraw(seed, "train", epoch)
+
+    def loss(self, batch: Batch, step: int) -> Losses:
+        """Negative log-likelihood; with `redraw_every=step` under weights of this update's own."""
+        if self.training and self.config.redraw_every == "step":
+            self.random.redraw(self._seed, "step", step)
+        return super().loss(batch, step)
+
+    def draws(self, batch: Batch) -> Tensor | None:
+        """(B, numbers) drawn for the contexts, (numbers,) for the batch, or None."""
+        when = self.config.redraw_at_inference
+        if batch.seed is None or when == "none":
+            return None
+        if when == "per_batch":
+            drawn = self.random.draw(batch.seed, batch.purpose, "batch", *batch.ids)
+        else:
+            drawn = self.random.draw_each(batch.seed, batch.purpose, batch.ids)
+        return drawn.to(batch.source.device, self.output.weight.dtype)
+
+
+class PaRaFormer(NeuralAdapter):
+    """What both variants share."""
+
+    config: PaRaFormerConfig
+
+    def build_model(self, size: int) -> DialogueModel:
+        """The untrained model."""
+        return PaRaFormerModel(self.config, size)
+
+
+_PAPER = (
+    "Lee, Lee and Gan, Partially Randomizing Transformer Weights for Dialogue Response Diversity"
+)
+
+
+class PaRaFormerN(PaRaFormer):
+    """PaRaFormer with normal draws of fixed spread."""
+
+    name = "paraformer-n"
+    card = Card(
+        title="PaRaFormer_N",
+        family="transformer",
+        summary="random maps from N(0, sigma^2) in every other layer, re-drawn for each context",
+        paper=_PAPER,
+        year=2023,
+    )
+    Config = NormalConfig
+
+
+class PaRaFormerK(PaRaFormer):
+    """PaRaFormer with scalable Kaiming draws."""
+
+    name = "paraformer-k"
+    card = Card(
+        title="PaRaFormer_K",
+        family="transformer",
+        summary="random maps of spread gamma / sqrt(fan-in), re-drawn for each context",
+        paper=_PAPER,
+        year=2023,
+    )
+    Config = KaimingConfig

@@ -1,0 +1,194 @@
+"""Transformer: the standard encoder-decoder, reference point of the PaRaFormer paper.
+
+Lee, Lee and Gan, "Partially Randomizing Transformer Weights for Dialogue Response Diversity",
+baseline "Transformer" (models.md A5). Context turns joined by SEP form one sequence; attention
+has no biases and its size is the total of all heads; one word table serves both sides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from dialbench.adapter import Card
+from dialbench.neural.adapter import NeuralAdapter, NeuralConfig
+from dialbench.neural.data import Batch
+from dialbench.neural.dropout import Dropout
+from dialbench.neural.model import DialogueModel, Losses, State, word_loss
+from dialbench.text.vocabulary import PAD
+
+from .blocks.attention import (
+    Attention,
+    DecoderLayer,
+    EncoderLayer,
+    FeedForward,
+    MakeLinear,
+    Residual,
+    trained,
+)
+from .blocks.embedding import Positions, WordEmbedding
+
+
+@dataclass(frozen=True)
+class TransformerConfig(NeuralConfig):
+    """Sizes; defaults are the paper's values.
+
+    Attributes:
+        layers: N, in the encoder and again in the decoder.
+        heads: attention heads, which share `attention`.
+        embedding: n, size of the vectors between the layers.
+        attention: d, of queries, keys and values over all heads.
+        feed_forward: size of the hidden layer.
+        dropout: on embeddings, attention weights, hidden layers and sub-network outputs.
+        norm: layer normalisation behind (post) or before (pre) each sub-network.
+        scale_embeddings: multiply word vectors by sqrt(n).
+    """
+
+    layers: int = 6
+    heads: int = 4
+    embedding: int = 300
+    attention: int = 128
+    feed_forward: int = 2_048
+    dropout: float = 0.1
+    norm: Literal["post", "pre"] = "post"
+    scale_embeddings: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.attention % self.heads:
+            raise ValueError(f"attention={self.attention} is no multiple of heads={self.heads}")
+
+
+class TransformerModel(DialogueModel):
+    """Encoder and decoder over V words."""
+
+    def __init__(self, config: TransformerConfig, vocabulary: int) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = WordEmbedding(vocabulary, config.embedding)
+        longest = max(config.context_tokens, config.response_tokens + 1)
+        self.positions = Positions(config.embedding, longest)
+        self.dropout = Dropout(config.dropout)
+        numbers = range(1, config.layers + 1)
+        self.encoder = nn.ModuleList(self.encoder_layer(i) for i in numbers)
+        self.decoder = nn.ModuleList(self.decoder_layer(i) for i in numbers)
+        final = config.norm == "pre"
+        self.encoder_norm = nn.LayerNorm(config.embedding) if final else nn.Identity()
+        self.decoder_norm = nn.LayerNorm(config.embedding) if final else nn.Identity()
+        self.output = trained(config.embedding, vocabulary, True)
+
+    def attention_maps(self, layer: int) -> MakeLinear:
+        """What makes the self-attention maps of layer 1 .. N."""
+        return trained
+
+    def feed_forward_map(self, layer: int) -> MakeLinear:
+        """What makes the first feed-forward map of layer 1 .. N."""
+        return trained
+
+    def _attention(self, make: MakeLinear = trained) -> Attention:
+        c = self.config
+        return Attention(c.embedding, c.attention, c.heads, c.dropout, make)
+
+    def _feed_forward(self, layer: int) -> FeedForward:
+        c = self.config
+        make = self.feed_forward_map(layer)
+        return FeedForward(c.embedding, c.feed_forward, c.dropout, make)
+
+    def _residuals(self, count: int) -> list[Residual]:
+        c = self.config
+        return [Residual(c.embedding, c.dropout, c.norm) for _ in range(count)]
+
+    def encoder_layer(self, layer: int) -> nn.Module:
+        """Layer 1 .. N of the encoder."""
+        attention = self._attention(self.attention_maps(layer))
+        return EncoderLayer(attention, self._feed_forward(layer), self._residuals(2))
+
+    def decoder_layer(self, layer: int) -> nn.Module:
+        """Layer 1 .. N of the decoder; attention to the context is always trained."""
+        attention = self._attention(self.attention_maps(layer))
+        feed_forward = self._feed_forward(layer)
+        return DecoderLayer(attention, self._attention(), feed_forward, self._residuals(3))
+
+    def draws(self, batch: Batch) -> Tensor | None:
+        """Weights drawn for the contexts of a batch, (B, numbers) or (numbers,); none here."""
+        return None
+
+    def _embed(self, tokens: Tensor, first: int = 0) -> Tensor:
+        x = self.embedding(tokens)
+        if self.config.scale_embeddings:
+            x = x * self.config.embedding**0.5
+        return self.dropout(self.positions(x, first))  # type: ignore[no-any-return]
+
+    def encode(self, source: Tensor, draws: Tensor | None) -> tuple[Tensor, Tensor]:
+        """(B, S) tokens -> (B, S, n), and the mask (B, 1, 1, S) of real tokens."""
+        mask = source.ne(PAD)[:, None, None]
+        x = self._embed(source)
+        for layer in self.encoder:
+            x = layer(x, mask, draws)
+        return self.encoder_norm(x), mask
+
+    def hidden(self, batch: Batch) -> Tensor:
+        """(B, T, n) decoder outputs under the true response."""
+        draws = self.draws(batch)
+        memory, seen = self.encode(batch.source, draws)
+        x = self._embed(batch.inputs)
+        size = x.shape[1]
+        causal = torch.ones(size, size, dtype=torch.bool, device=x.device).tril()
+        for layer in self.decoder:
+            keys_values = layer.cross_attention.keys_values(memory, draws)
+            x, _ = layer(x, None, keys_values, (causal, seen), draws)
+        return self.decoder_norm(x)  # type: ignore[no-any-return]
+
+    def logits(self, batch: Batch) -> Tensor:
+        """(B, T, V) under the true response."""
+        return self.output(self.hidden(batch))  # type: ignore[no-any-return]
+
+    def loss(self, batch: Batch, step: int) -> Losses:
+        """Negative log-likelihood, mean over real target tokens."""
+        return word_loss(self.hidden(batch), self.output, batch)
+
+    def start(self, batch: Batch) -> State:
+        """Encodes the contexts and projects them for every decoder layer."""
+        draws = self.draws(batch)
+        memory, seen = self.encode(batch.source, draws)
+        keys_values = [layer.cross_attention.keys_values(memory, draws) for layer in self.decoder]
+        shared = draws is not None and draws.dim() == 1
+        example = {"memory": keys_values, "seen": seen, "draws": None if shared else draws}
+        past = [None] * len(self.decoder)
+        return State(example, past, shared=draws if shared else None)
+
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """(B * width,) tokens -> logits (B * width, V)."""
+        x = self._embed(tokens[:, None], state.length)
+        seen, draws = state.example["seen"], state.example["draws"]
+        draws = state.shared if draws is None else draws
+        presents = []
+        for layer, past, memory in zip(
+            self.decoder, state.row, state.example["memory"], strict=True
+        ):
+            x, present = layer(x, past, memory, (None, seen), draws)
+            presents.append(present)
+        logits = self.output(self.decoder_norm(x[:, 0]))
+        return logits, replace(state, row=presents, length=state.length + 1)
+
+
+class Transformer(NeuralAdapter):
+    """The plain Transformer."""
+
+    name = "transformer"
+    card = Card(
+        title="Transformer",
+        family="transformer",
+        summary="the standard encoder-decoder over the joined context",
+        paper="Vaswani et al., Attention Is All You Need",
+        year=2017,
+    )
+    Config = TransformerConfig
+    config: TransformerConfig
+
+    def build_model(self, size: int) -> DialogueModel:
+        """The untrained model."""
+        return TransformerModel(self.config, size)

@@ -1,0 +1,1 @@
+from dialbench.store.atomic import atomic_write as atomic_write

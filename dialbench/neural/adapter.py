@@ -1,0 +1,173 @@
+"""The adapter of every trained system: from texts to batches, to a model, and back to texts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+from dialbench.adapter import Adapter, Run
+from dialbench.errors import InputError, SystemFailed
+from dialbench.neural import checkpoint
+from dialbench.neural.data import (
+    Encoded,
+    answering_rows,
+    build_vocabulary,
+    encode,
+    encode_split,
+    make_batch,
+)
+from dialbench.neural.decoding import decode
+from dialbench.neural.devices import Precision, autocast, describe, dtype_of
+from dialbench.neural.model import DialogueModel, count_parameters
+from dialbench.neural.randomness import seed_of
+from dialbench.neural.training import History, Trainer
+from dialbench.records import Context, Decoding, Split
+from dialbench.text.tokenizer import detokenize
+from dialbench.text.vocabulary import SPECIALS, Vocabulary
+
+
+@dataclass(frozen=True)
+class NeuralConfig:
+    """Options of every trained system; defaults are the papers' values (models.md 0.1, 0.4).
+
+    Attributes:
+        vocabulary: how many words are known.
+        context_tokens, response_tokens: what is longer is cut (contexts at their beginning).
+        learning_rate, batch_size, warmup (updates), clip (global norm): of Adam.
+        epochs: the most passes over the training split.
+        patience: epochs without a better validation loss before training stops.
+        precision: of matrix products.
+        answer_batch: contexts answered at once; changes speed, not texts.
+    """
+
+    vocabulary: int = 20_000
+    context_tokens: int = 256
+    response_tokens: int = 40
+    learning_rate: float = 6e-4
+    batch_size: int = 32
+    warmup: int = 4_000
+    clip: float = 5.0
+    epochs: int = 30
+    patience: int = 4
+    precision: Precision = "auto"
+    answer_batch: int = 64
+
+    def __post_init__(self) -> None:
+        positive = ("vocabulary", "context_tokens", "response_tokens", "batch_size", "epochs")
+        for name in (*positive, "learning_rate", "clip", "patience", "answer_batch"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be above 0")
+
+
+class NeuralAdapter(Adapter):
+    """A system that is a `DialogueModel` over the words of its training split."""
+
+    Config: ClassVar[type] = NeuralConfig
+    config: NeuralConfig
+
+    def __init__(self, config: Any = None) -> None:
+        super().__init__(config)
+        self.vocabulary = Vocabulary([])
+        self.model: DialogueModel | None = None
+        self.history = History()
+
+    def build_model(self, size: int) -> DialogueModel:
+        """The untrained model for a vocabulary of `size`, specials included."""
+        raise NotImplementedError
+
+    @classmethod
+    def supports(cls, decoding: Decoding) -> bool:
+        """Every decoding but re-ranking by a reverse model."""
+        return decoding.method != "mmi"
+
+    def fit(self, train: Split, valid: Split, run: Run) -> None:
+        """Trains the model; resumes from the last finished epoch in `run.folder`."""
+        if not len(train) or not len(valid):
+            raise SystemFailed("there are no examples to learn from", where="training")
+        self.vocabulary = build_vocabulary(train, self.config.vocabulary)
+        model = self._fresh_model(run)
+        self.history = Trainer(
+            model, self._encode(train), self._encode(valid), self.config, run
+        ).fit()
+
+    def _fresh_model(self, run: Run) -> DialogueModel:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed_of(run.seed, "weights"))
+            self.model = self.build_model(len(self.vocabulary))
+        if self.config.precision == "float64":
+            self.model.double()
+        return self.model.to(run.device)
+
+    def _encode(self, split: Split) -> Encoded:
+        config = self.config
+        return encode_split(split, self.vocabulary, config.context_tokens, config.response_tokens)
+
+    def respond(self, contexts: Sequence[Context], decoding: Decoding, run: Run) -> list[str]:
+        """Answers all contexts in batches of similar length; order and texts are kept."""
+        model = self._ready(run)
+        data = encode(contexts, self.vocabulary, self.config.context_tokens)
+        texts = np.empty(len(data), dtype=object)
+        done = 0
+        for rows in answering_rows(data, self.config.answer_batch):
+            batch = make_batch(data, rows, run.device, run.seed, "infer")
+            with autocast(run.device, dtype_of(self.config.precision, run.device)):
+                answers = decode(model, batch, decoding, self.config.response_tokens)
+            texts[rows] = [detokenize(self.vocabulary.decode(answer)) for answer in answers]
+            done += len(rows)
+            run.progress.update("respond", step=done, steps=len(data))
+        return list(texts)
+
+    def _ready(self, run: Run) -> DialogueModel:
+        if self.model is None:
+            raise SystemFailed("it was neither trained nor loaded", where=self.name)
+        return self.model.to(run.device).eval()
+
+    def save(self, folder: Path) -> None:
+        """Writes model.safetensors and vocabulary.json."""
+        if self.model is None:
+            raise SystemFailed("it was not trained", where=self.name)
+        checkpoint.write(folder / "model.safetensors", self.model.state_dict(), vars(self.history))
+        words = json.dumps(self.vocabulary.words[len(SPECIALS) :], ensure_ascii=False)
+        (folder / "vocabulary.json").write_text(words, encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: Path, config: Any = None) -> NeuralAdapter:
+        """The system that `save` wrote, with the config it was trained with."""
+        self = cls(config)
+        path = folder / "vocabulary.json"
+        try:
+            self.vocabulary = Vocabulary(json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError) as error:
+            raise InputError(f"no vocabulary can be read ({error})", where=str(path)) from None
+        tensors, numbers = checkpoint.read(folder / "model.safetensors")
+        self.history = History(**numbers)
+        self.model = self.build_model(len(self.vocabulary))
+        if self.config.precision == "float64":
+            self.model.double()
+        self.model.load_state_dict(tensors)
+        return self
+
+    def facts(self) -> Mapping[str, Any]:
+        """Parameter counts, the epoch kept, and the vocabulary's size."""
+        counts = {} if self.model is None else count_parameters(self.model)
+        return {
+            **counts,
+            "vocabulary": len(self.vocabulary),
+            "best_epoch": self.history.best_epoch,
+            "epochs": self.history.epoch,
+        }
+
+    def circumstances(self, run: Run) -> Mapping[str, Any]:
+        """Device, dtype, threads and batch size, which low-precision near-ties may depend on."""
+        dtype = dtype_of(self.config.precision, run.device)
+        return {**describe(run.device, dtype), "batch_size": self.config.answer_batch}
+
+    def curve(self) -> Sequence[Mapping[str, float]]:
+        """Losses by epoch."""
+        return self.history.curve

@@ -1,0 +1,60 @@
+"""Tensors and numbers on disk: one safetensors file, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from dialbench.errors import StorageError
+from dialbench.files import atomic_write
+
+
+def write(path: Path, tensors: dict[str, Tensor], numbers: Any = None) -> None:
+    """Writes tensors, and a JSON value into the file's header, atomically."""
+    plain = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
+    header = {"numbers": json.dumps(numbers)}
+    atomic_write(path, save(plain, metadata=header))
+
+
+def read(path: Path) -> tuple[dict[str, Tensor], Any]:
+    """What `write` wrote.
+
+    Raises:
+        StorageError: the file is damaged.
+    """
+    try:
+        with safe_open(path, framework="pt") as file:
+            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+            numbers = json.loads((file.metadata() or {}).get("numbers", "null"))
+    except (SafetensorError, json.JSONDecodeError, OSError) as error:
+        raise StorageError(
+            f"this checkpoint is damaged ({error})",
+            where=str(path),
+            hint="Delete it, or run again with --overwrite always.",
+        ) from None
+    return tensors, numbers
+
+
+def flatten(prefix: str, states: dict[int, dict[str, Any]]) -> dict[str, Tensor]:
+    """The tensors of an optimiser's state, by flat names."""
+    return {
+        f"{prefix}{number}.{key}": torch.as_tensor(value)
+        for number, state in states.items()
+        for key, value in state.items()
+    }
+
+
+def unflatten(prefix: str, tensors: dict[str, Tensor]) -> dict[int, dict[str, Tensor]]:
+    """The optimiser state that `flatten` took apart."""
+    states: dict[int, dict[str, Tensor]] = {}
+    for name, value in tensors.items():
+        if name.startswith(prefix):
+            number, key = name.removeprefix(prefix).split(".", 1)
+            states.setdefault(int(number), {})[key] = value
+    return states

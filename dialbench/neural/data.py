@@ -1,0 +1,245 @@
+"""A split as flat integer arrays, and batches cut from them without touching text again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dialbench.neural.randomness import seed_of
+from dialbench.records import Context, Split
+from dialbench.text.tokenizer import tokenize
+from dialbench.text.vocabulary import BOS, EOS, PAD, SEP, UNK, Vocabulary
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Ragged:
+    """Integer sequences of different lengths in one flat array.
+
+    Attributes:
+        values: (total,) int32, all sequences one behind the other.
+        starts, ends: (n,) where each sequence begins and ends in `values`.
+    """
+
+    values: NDArray[np.int32]
+    starts: Ints
+    ends: Ints
+
+    @classmethod
+    def of(cls, sequences: Sequence[Sequence[int]]) -> Ragged:
+        """The ragged array of these sequences."""
+        lengths = np.fromiter((len(s) for s in sequences), np.int64, len(sequences))
+        flat = np.fromiter(chain.from_iterable(sequences), np.int32, int(lengths.sum()))
+        ends = np.cumsum(lengths)
+        return cls(flat, ends - lengths, ends)
+
+    @property
+    def lengths(self) -> Ints:
+        """(n,) the length of each sequence."""
+        return self.ends - self.starts
+
+    def take(self, rows: Ints) -> Ragged:
+        """The sequences `rows`, joined anew into one flat array."""
+        lengths = self.lengths[rows]
+        ends = np.cumsum(lengths)
+        index = np.arange(ends[-1] if len(ends) else 0)
+        index += np.repeat(self.starts[rows] - (ends - lengths), lengths)
+        return Ragged(self.values[index], ends - lengths, ends)
+
+    def padded(self, rows: Ints) -> Ints:
+        """The sequences `rows` as a matrix (rows, longest), PAD behind their ends."""
+        starts, lengths = self.starts[rows], self.lengths[rows]
+        columns = np.arange(max(1, int(lengths.max(initial=0))))
+        index = np.minimum(starts[:, None] + columns, max(len(self.values) - 1, 0))
+        return np.where(columns < lengths[:, None], self.values[index], PAD).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """The examples of a split as numbers.
+
+    Attributes:
+        ids: (n,) example ids.
+        turns: tokens of every distinct turn.
+        contexts: for each example the numbers of its context turns, oldest first.
+        source: for each example the context's tokens, turns joined by SEP, latest tokens kept.
+        target: for each example the response's tokens and EOS; empty where there is none.
+    """
+
+    ids: NDArray[np.object_]
+    turns: Ragged
+    contexts: Ragged
+    source: Ragged
+    target: Ragged
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Examples padded to one length.
+
+    Attributes:
+        ids: B example ids.
+        source: (B, S) context tokens, PAD = 0 behind them.
+        target: (B, T) response tokens with EOS, PAD behind them; (B, 0) when answering.
+        seed: from which random parts of this batch derive together with `ids` and `purpose`;
+            None in training, where the global generator serves.
+        purpose: "valid" or "infer", keeps the streams apart.
+    """
+
+    ids: tuple[str, ...]
+    source: torch.Tensor
+    target: torch.Tensor
+    seed: int | None = None
+    purpose: str = ""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def inputs(self) -> torch.Tensor:
+        """(B, T) decoder inputs: BOS and the response without its last token."""
+        return torch.nn.functional.pad(self.target[:, :-1], (1, 0), value=BOS)
+
+    @property
+    def real(self) -> torch.Tensor:
+        """Positions of real target tokens in the flattened (B * T) target, ascending."""
+        return self.target.flatten().ne(PAD).nonzero().squeeze(1)
+
+
+@lru_cache(maxsize=4)
+def build_vocabulary(train: Split, size: int) -> Vocabulary:
+    """The `size` most frequent words of the training dialogues, every turn counted once.
+
+    Kept for the next system of the same run.
+    """
+    turns: Counter[str] = Counter()
+    seen: set[str] = set()
+    for example in train:
+        turns.update(example.references[:1])
+        if example.dialogue_id not in seen:
+            seen.add(example.dialogue_id)
+            turns.update(example.context)
+    counts: Counter[str] = Counter()
+    for text, times in turns.items():
+        for word in tokenize(text):
+            counts[word] += times
+    return Vocabulary.from_counts(counts, size)
+
+
+def encode(
+    contexts: Sequence[Context],
+    vocabulary: Vocabulary,
+    context_tokens: int,
+    responses: Sequence[str] = (),
+    response_tokens: int = 0,
+) -> Encoded:
+    """Turns texts into numbers, each distinct turn once.
+
+    Args:
+        contexts: n contexts.
+        vocabulary: gives the numbers.
+        context_tokens: how many tokens of a context are kept, counted from its end.
+        responses: n responses to learn from, or none when answering.
+        response_tokens: how many tokens of a response are kept, EOS not counted.
+    """
+    numbers: dict[str, int] = {}
+    for text in chain(chain.from_iterable(contexts), responses):
+        numbers.setdefault(text, len(numbers))
+    turns = Ragged.of([vocabulary.encode(tokenize(text)) for text in numbers])
+    members = Ragged.of([[numbers[turn] for turn in context] for context in contexts])
+    return Encoded(
+        np.array([context.id for context in contexts], dtype=object),
+        turns,
+        members,
+        _join(turns, members, context_tokens),
+        _targets(turns, np.array([numbers[r] for r in responses], np.int64), response_tokens),
+    )
+
+
+@lru_cache(maxsize=4)
+def encode_split(
+    split: Split, vocabulary: Vocabulary, context_tokens: int, response_tokens: int
+) -> Encoded:
+    """`encode` for examples with their first reference as response; kept for the next system."""
+    return encode(
+        [example.blind() for example in split],
+        vocabulary,
+        context_tokens,
+        [example.references[0] for example in split],
+        response_tokens,
+    )
+
+
+def _join(turns: Ragged, members: Ragged, limit: int) -> Ragged:
+    closed = Ragged(
+        np.insert(turns.values, turns.ends, SEP).astype(np.int32),
+        turns.starts + np.arange(len(turns.starts)),
+        turns.ends + np.arange(len(turns.ends)) + 1,
+    )
+    joined = closed.take(members.values.astype(np.int64))
+    bounds = np.concatenate([[0], joined.ends])
+    starts, ends = bounds[members.starts], bounds[members.ends]
+    ends = np.maximum(ends - 1, starts)  # no SEP behind the last turn
+    # A context without a token still needs one to attend to.
+    values = np.append(joined.values, np.int32(UNK))
+    empty = ends == starts
+    starts = np.where(empty, len(values) - 1, np.maximum(starts, ends - limit))
+    return Ragged(values, starts, np.where(empty, len(values), ends))
+
+
+def _targets(turns: Ragged, rows: Ints, limit: int) -> Ragged:
+    if not len(rows):
+        return Ragged(np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.int64))
+    cut = Ragged(turns.values, turns.starts, np.minimum(turns.ends, turns.starts + limit))
+    taken = cut.take(rows)
+    shift = np.arange(len(rows))
+    values = np.insert(taken.values, taken.ends, EOS).astype(np.int32)
+    return Ragged(values, taken.starts + shift, taken.ends + shift + 1)
+
+
+def make_batch(
+    data: Encoded, rows: Ints, device: str, seed: int | None = None, purpose: str = ""
+) -> Batch:
+    """The examples `rows` as a batch on `device`."""
+    source = torch.from_numpy(data.source.padded(rows))
+    if len(data.target.starts):
+        target = torch.from_numpy(data.target.padded(rows))
+    else:
+        target = torch.zeros(len(rows), 0, dtype=torch.long)
+    ids = tuple(data.ids[rows])
+    return Batch(ids, source.to(device), target.to(device), seed, purpose)
+
+
+_POOL = 128
+
+
+def training_rows(data: Encoded, batch_size: int, seed: int, epoch: int) -> list[Ints]:
+    """The batches of an epoch as row numbers: shuffled, of similar lengths within a batch.
+
+    Examples are shuffled, sorted by length inside pools of 128 batches, and the batches shuffled
+    again, so that little is padded and every epoch is another order.
+    """
+    random = np.random.default_rng(seed_of(seed, "order", epoch))
+    order = random.permutation(len(data))
+    pool = np.arange(len(data)) // (_POOL * batch_size)
+    source, target = data.source.lengths[order], data.target.lengths[order]
+    order = order[np.lexsort((target, source // 4, pool))]
+    batches = np.split(order, np.arange(batch_size, len(order), batch_size))
+    return [batches[i] for i in random.permutation(len(batches))]
+
+
+def answering_rows(data: Encoded, batch_size: int) -> Iterator[Ints]:
+    """Batches by falling context length, so that running out of memory shows at once."""
+    order = np.argsort(-data.source.lengths, kind="stable")
+    yield from np.split(order, np.arange(batch_size, len(order), batch_size))

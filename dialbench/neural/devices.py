@@ -1,0 +1,78 @@
+"""Which device computes, in which precision, and how that is told to the reader."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from dialbench.errors import InputError
+
+Precision = Literal["auto", "float32", "bfloat16", "float64"]
+
+
+def resolve(name: str, *, where: str = "--device") -> str:
+    """The torch device for `auto`, `cpu` or `cuda`; `auto` takes the GPU where there is one.
+
+    Raises:
+        InputError: the device is unknown or not there.
+    """
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        kind = torch.device(name).type
+    except RuntimeError:
+        kind = ""
+    if kind not in ("cpu", "cuda") or (kind == "cuda" and not torch.cuda.is_available()):
+        raise InputError(
+            f"device {name!r} is not available here", where=where, hint="Write auto, cpu or cuda."
+        )
+    return name
+
+
+def dtype_of(precision: Precision, device: str) -> torch.dtype:
+    """The dtype of matrix products: `auto` is bfloat16 where the hardware multiplies it."""
+    if precision != "auto":
+        return {"float32": torch.float32, "bfloat16": torch.bfloat16, "float64": torch.float64}[
+            precision
+        ]
+    if device.startswith("cuda"):
+        fast = torch.cuda.is_bf16_supported(including_emulation=False)
+    else:
+        fast = _cpu_multiplies_bfloat16()
+    return torch.bfloat16 if fast else torch.float32
+
+
+def _cpu_multiplies_bfloat16() -> bool:
+    # torch runs bfloat16 on every CPU, but without these instructions slower than float32.
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return False
+    try:
+        flags = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return "amx_bf16" in flags or "avx512_bf16" in flags
+
+
+def autocast(device: str, dtype: torch.dtype) -> contextlib.AbstractContextManager[Any]:
+    """Mixed precision for bfloat16, nothing for the full precisions."""
+    if dtype != torch.bfloat16:
+        return contextlib.nullcontext()
+    return torch.autocast(torch.device(device).type, dtype=dtype)
+
+
+def describe(device: str, dtype: torch.dtype) -> dict[str, Any]:
+    """The circumstances that low-precision near-ties may depend on."""
+    if device.startswith("cuda"):
+        name = torch.cuda.get_device_name(torch.device(device))
+    else:
+        name = platform.processor() or platform.machine()
+    return {
+        "device": f"{device} ({name})",
+        "dtype": str(dtype).removeprefix("torch."),
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+    }

@@ -1,0 +1,143 @@
+"""What training and decoding ask of every model: a loss, a start and a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor, nn
+
+from dialbench.neural.data import Batch
+
+
+@dataclass(frozen=True)
+class Losses:
+    """The loss of a batch and what it is made of.
+
+    Attributes:
+        total: scalar to minimise.
+        parts: named sums over the batch, detached ("nll", "kl", "bow", ...).
+        tokens: real target tokens in the batch, EOS included.
+        examples: examples in the batch.
+    """
+
+    total: Tensor
+    parts: Mapping[str, Tensor]
+    tokens: int
+    examples: int
+
+
+def _map(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
+    if isinstance(value, Tensor):
+        return change(value)
+    if isinstance(value, dict):
+        return {key: _map(item, change) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_map(item, change) for item in value)
+    return value
+
+
+@dataclass(frozen=True)
+class State:
+    """What a decoder remembers between two tokens.
+
+    Beams of one example are `width` neighbouring rows. What belongs to the example (encoder
+    outputs, its mask, weights drawn for it) is kept once however many beams there are.
+
+    Attributes:
+        example: nested tensors, first dimension B; never changed by a step.
+        row: nested tensors, first dimension B * width; moved when beams are re-ordered.
+        width: beams per example.
+        length: tokens decoded so far.
+        shared: what all examples share.
+    """
+
+    example: Any = None
+    row: Any = None
+    width: int = 1
+    length: int = 0
+    shared: Any = None
+
+    def widen(self, width: int) -> State:
+        """Every row `width` times, for a state of width 1."""
+        row = _map(self.row, lambda t: t.repeat_interleave(width, 0))
+        return replace(self, row=row, width=width)
+
+    def reorder(self, rows: Tensor) -> State:
+        """Rows replaced by `rows` (B * width,) of the same example."""
+        return replace(self, row=_map(self.row, lambda t: t.index_select(0, rows)))
+
+    def keep(self, examples: Tensor) -> State:
+        """Only the examples `examples` (K,), with all their beams."""
+        beams = torch.arange(self.width, device=examples.device)
+        rows = (examples[:, None] * self.width + beams).flatten()
+        return replace(
+            self,
+            example=_map(self.example, lambda t: t.index_select(0, examples)),
+            row=_map(self.row, lambda t: t.index_select(0, rows)),
+        )
+
+
+class DialogueModel(nn.Module):
+    """A trainable response generator.
+
+    Class attributes:
+        criterion: the parts of the loss whose sum per target token is the validation loss.
+        draws_weights: whether frozen weights are drawn anew for every epoch and context.
+    """
+
+    criterion: ClassVar[tuple[str, ...]] = ("nll",)
+    draws_weights: ClassVar[bool] = False
+
+    def begin_epoch(self, seed: int, epoch: int) -> None:
+        """Called before epoch `epoch` (from 1); where weights are drawn anew, it is done here."""
+
+    def loss(self, batch: Batch, step: int) -> Losses:
+        """The loss at update `step` (from 0)."""
+        raise NotImplementedError
+
+    def start(self, batch: Batch) -> State:
+        """Encodes the contexts (B, S), once for all tokens."""
+        raise NotImplementedError
+
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """One token further.
+
+        Args:
+            tokens: (B * width,) the tokens before.
+            state: what `start` or the step before returned.
+
+        Returns:
+            Logits (B * width, V) of the next token, and the new state.
+        """
+        raise NotImplementedError
+
+
+def word_loss(hidden: Tensor, output: nn.Module, batch: Batch) -> Losses:
+    """Negative log-likelihood of the response, mean over real target tokens.
+
+    Args:
+        hidden: (B, T, n) decoder outputs under the true response.
+        output: (R, n) -> (R, V) logits, computed for the R real tokens only.
+        batch: gives the targets.
+    """
+    real = batch.real
+    target = batch.target.flatten().index_select(0, real)
+    nll = F.cross_entropy(output(hidden.flatten(0, 1).index_select(0, real)), target)
+    return Losses(nll, {"nll": nll.detach() * len(real)}, len(real), len(batch))
+
+
+def count_parameters(model: nn.Module) -> dict[str, int]:
+    """Numbers in the model: all, trained, and random (frozen, drawn anew); shared ones once."""
+    trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    frozen = sum(p.numel() for p in model.parameters() if not p.requires_grad)
+    saved = model.state_dict().keys()
+    random = frozen + sum(b.numel() for name, b in model.named_buffers() if name in saved)
+    return {
+        "parameters": trained + random,
+        "trained_parameters": trained,
+        "random_parameters": random,
+    }

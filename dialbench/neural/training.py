@@ -1,0 +1,273 @@
+"""Training of every model alike: epochs, warm-up, clipping, early stopping, exact resume.
+
+After every epoch one file holds the weights, the optimiser, the generator states and the
+history, so that a killed run goes on where the last finished epoch left it, and on a CPU with
+the same number of threads ends in bit-identical weights.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+
+from dialbench.adapter import Progress, Run
+from dialbench.errors import SystemFailed
+from dialbench.neural import checkpoint
+from dialbench.neural.data import Batch, Encoded, answering_rows, make_batch, training_rows
+from dialbench.neural.devices import Precision, autocast, dtype_of
+from dialbench.neural.model import DialogueModel, Losses
+from dialbench.neural.randomness import seed_of
+
+
+class TrainingConfig(Protocol):
+    """What training needs to know; every neural config has it."""
+
+    @property
+    def learning_rate(self) -> float: ...  # noqa: D102
+    @property
+    def batch_size(self) -> int: ...  # noqa: D102
+    @property
+    def warmup(self) -> int: ...  # noqa: D102
+    @property
+    def clip(self) -> float: ...  # noqa: D102
+    @property
+    def epochs(self) -> int: ...  # noqa: D102
+    @property
+    def patience(self) -> int: ...  # noqa: D102
+    @property
+    def precision(self) -> Precision: ...  # noqa: D102
+
+
+@dataclass
+class History:
+    """How far training is and how it went.
+
+    Attributes:
+        epoch: finished epochs.
+        step: finished updates.
+        best_epoch, best_loss: the epoch whose weights are kept.
+        curve: one mapping an epoch: epoch, train_loss, valid_loss and further parts.
+    """
+
+    epoch: int = 0
+    step: int = 0
+    best_epoch: int = 0
+    best_loss: float = math.inf
+    curve: list[dict[str, float]] = field(default_factory=list)
+
+
+class Trainer:
+    """Trains one model on one split.
+
+    Args:
+        model: freshly built; ends with the weights of its best epoch.
+        train: examples to learn from.
+        valid: examples that decide when to stop.
+        config: rates, sizes and limits.
+        run: seed, device, folder for the checkpoints, progress.
+    """
+
+    def __init__(
+        self,
+        model: DialogueModel,
+        train: Encoded,
+        valid: Encoded,
+        config: TrainingConfig,
+        run: Run,
+    ) -> None:
+        self.model, self.train, self.valid = model, train, valid
+        self.config, self.run = config, run
+        self.dtype = dtype_of(config.precision, run.device)
+        trained = [p for p in model.parameters() if p.requires_grad]
+        fused = self.dtype != torch.float64
+        self.optimiser = torch.optim.Adam(trained, lr=config.learning_rate, fused=fused)
+        self.history = History()
+
+    def fit(self) -> History:
+        """Trains to the end, from the last finished epoch if there is one."""
+        self._resume()
+        with torch.random.fork_rng(devices=self._cuda_devices()):
+            while self._goes_on():
+                self._epoch()
+        if self._best_file.exists():
+            weights, _ = checkpoint.read(self._best_file)
+            self.model.load_state_dict(weights)
+        return self.history
+
+    def _goes_on(self) -> bool:
+        waited = self.history.epoch - self.history.best_epoch
+        return self.history.epoch < self.config.epochs and waited < self.config.patience
+
+    def _cuda_devices(self) -> list[int]:
+        return [torch.cuda.current_device()] if self.run.device.startswith("cuda") else []
+
+    def _epoch(self) -> None:
+        number = self.history.epoch + 1
+        # Seeding here makes the generators' state a function of (seed, epoch): a resumed epoch
+        # draws the same dropout masks and noise as an undisturbed one.
+        torch.manual_seed(seed_of(self.run.seed, "epoch", number))
+        self.model.begin_epoch(self.run.seed, number)
+        train = self._train_epoch(number)
+        valid = evaluate(self.model, self.valid, self.config, self.run, "valid")
+        row = {"epoch": float(number), **{f"train_{key}": train[key] for key in train}}
+        row |= {f"valid_{key}": valid[key] for key in valid}
+        if self.model.draws_weights:
+            fixed = evaluate(self.model, self.valid, self.config, self.run, None)
+            row["valid_fixed_loss"] = fixed["loss"]
+        self._finish(number, row)
+
+    def _finish(self, number: int, row: dict[str, float]) -> None:
+        history, loss = self.history, row["valid_loss"]
+        if not math.isfinite(loss) or not math.isfinite(row["train_loss"]):
+            raise SystemFailed(
+                f"the loss is not finite in epoch {number}",
+                where="training",
+                hint="Lower learning_rate or raise warmup.",
+            )
+        history.epoch = number
+        history.curve.append(row)
+        if loss < history.best_loss:
+            history.best_loss, history.best_epoch = loss, number
+            checkpoint.write(self._best_file, self.model.state_dict())
+        self._save()
+
+    def _train_epoch(self, number: int) -> dict[str, float]:
+        rows = training_rows(self.train, self.config.batch_size, self.run.seed, number)
+        self.model.train()
+        sums = _Sums(self.model)
+        meter = _Meter(self.run.progress, number, self.config.epochs, len(rows))
+        for index, batch_rows in enumerate(rows):
+            losses = self._update(batch_rows)
+            sums.add(losses)
+            meter.tell(index + 1, losses)
+        return sums.means()
+
+    def _update(self, rows: Any) -> Losses:
+        history, config = self.history, self.config
+        batch = make_batch(self.train, rows, self.run.device)
+        with autocast(self.run.device, self.dtype):
+            losses = self.model.loss(batch, history.step)
+        losses.total.backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
+        history.step += 1
+        for group in self.optimiser.param_groups:
+            group["lr"] = config.learning_rate * min(1.0, history.step / max(1, config.warmup))
+        self.optimiser.step()
+        self.optimiser.zero_grad(set_to_none=True)
+        return losses
+
+    @property
+    def _best_file(self) -> Path:
+        return self.run.folder / "best.safetensors"
+
+    @property
+    def _last_file(self) -> Path:
+        return self.run.folder / "last.safetensors"
+
+    def _save(self) -> None:
+        tensors = {f"model.{key}": value for key, value in self.model.state_dict().items()}
+        tensors |= checkpoint.flatten("adam.", self.optimiser.state_dict()["state"])
+        tensors["generator.cpu"] = torch.get_rng_state()
+        for device in self._cuda_devices():
+            tensors[f"generator.cuda{device}"] = torch.cuda.get_rng_state(device)
+        checkpoint.write(self._last_file, tensors, vars(self.history))
+
+    def _resume(self) -> None:
+        if not self._last_file.exists():
+            return
+        tensors, numbers = checkpoint.read(self._last_file)
+        weights = {
+            key.removeprefix("model."): value
+            for key, value in tensors.items()
+            if key.startswith("model.")
+        }
+        self.model.load_state_dict(weights)
+        state = self.optimiser.state_dict()
+        state["state"] = checkpoint.unflatten("adam.", tensors)
+        self.optimiser.load_state_dict(state)
+        self.history = History(**numbers)
+
+
+class _Sums:
+    """Adds the parts of many batches and gives means per token and per example."""
+
+    def __init__(self, model: DialogueModel) -> None:
+        self.criterion = model.criterion
+        self.parts: dict[str, torch.Tensor] = {}
+        self.tokens = self.examples = 0
+
+    def add(self, losses: Losses) -> None:
+        for name, value in losses.parts.items():
+            before = self.parts.get(name)
+            value = value.detach().double()
+            self.parts[name] = value if before is None else before + value
+        self.tokens += losses.tokens
+        self.examples += losses.examples
+
+    def means(self) -> dict[str, float]:
+        sums = {name: float(value) for name, value in self.parts.items()}
+        loss = sum(sums[name] for name in self.criterion) / max(1, self.tokens)
+        further = {
+            f"{name}_per_example": value / max(1, self.examples)
+            for name, value in sums.items()
+            if name != "nll"
+        }
+        return {"loss": loss, "nll": sums["nll"] / max(1, self.tokens), **further}
+
+
+class _Meter:
+    """Reports progress a few times a second."""
+
+    def __init__(self, progress: Progress, epoch: int, epochs: int, steps: int) -> None:
+        self.progress, self.epoch, self.epochs, self.steps = progress, epoch, epochs, steps
+        self.start = self.told = time.monotonic()
+        self.examples = 0
+
+    def tell(self, step: int, losses: Losses) -> None:
+        self.examples += losses.examples
+        now = time.monotonic()
+        if now - self.told < 0.5 and step < self.steps:
+            return
+        self.told = now
+        self.progress.update(
+            "train",
+            epoch=self.epoch,
+            epochs=self.epochs,
+            step=step,
+            steps=self.steps,
+            loss=float(losses.total.detach()),
+            rate=self.examples / max(now - self.start, 1e-9),
+        )
+
+
+def _batches(data: Encoded, size: int, run: Run, purpose: str | None) -> Iterator[Batch]:
+    seed = None if purpose is None else run.seed
+    for rows in answering_rows(data, size):
+        yield make_batch(data, rows, run.device, seed, purpose or "")
+
+
+@torch.inference_mode()
+def evaluate(
+    model: DialogueModel, data: Encoded, config: TrainingConfig, run: Run, purpose: str | None
+) -> dict[str, float]:
+    """Mean losses on a split.
+
+    What is random derives from `purpose` and the example ids; with None, the weights that the
+    epoch drew serve for every example.
+
+    Returns:
+        "loss" (the model's criterion per token), "nll" per token, and further parts per example.
+    """
+    model.eval()
+    sums = _Sums(model)
+    dtype = dtype_of(config.precision, run.device)
+    for batch in _batches(data, config.batch_size, run, purpose):
+        with autocast(run.device, dtype):
+            sums.add(model.loss(batch, 0))
+    return sums.means()
