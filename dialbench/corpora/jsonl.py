@@ -1,0 +1,166 @@
+"""Anybody's own conversations: one JSON object a line, a dialogue or a ready-made example.
+
+A dialogue is `{"turns": [...]}`, an example `{"context": [...], "references": [...]}`; both may
+have an `id` and, in a single file, a `split`; an example may name its `dialogue_id`. Other keys
+are ignored. Three files `train.jsonl`, `valid.jsonl`, `test.jsonl` in a folder are the splits; a
+single file is split by the suite.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from dialbench.corpora.base import Card, Contents, Item
+from dialbench.corpora.files import SPLITS, plain_or_packed, read_lines
+from dialbench.errors import InputError
+from dialbench.records import Dialogue, Example
+
+_FORM = 'Write {"turns": [...]} or {"context": [...], "references": [...]}.'
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    id: str | int | None = None
+    dialogue_id: str | int | None = None
+    split: Literal["train", "valid", "test"] | None = None
+    turns: list[str] | None = Field(default=None, min_length=1)
+    context: list[str] | None = Field(default=None, min_length=1)
+    references: list[str] | None = Field(default=None, min_length=1)
+
+    @model_validator(mode="after")
+    def _is_one_thing(self) -> _Line:
+        example = self.context is not None and self.references is not None
+        half = self.context is not None or self.references is not None
+        if (self.turns is not None) == half or half != example:
+            raise ValueError("neither a dialogue nor an example")
+        return self
+
+
+def card(path: Path) -> Card:
+    """A card for the user's own file or folder, named after it."""
+    name = path.resolve().name.removesuffix(".xz").removesuffix(".jsonl")
+    return Card(name, name, f"read from {path}", "yours: not stated")
+
+
+def read(path: Path) -> Contents:
+    """Reads a file, or the three files in a folder; lines without an id are named by their number.
+
+    Raises:
+        InputError: a file is missing or damaged, a line is neither a dialogue nor an example, or
+            an id stands twice.
+    """
+    reader = _Reader()
+    if path.is_dir():
+        for split in SPLITS:
+            reader.read(plain_or_packed(path / f"{split}.jsonl"), split)
+        return reader.contents
+    reader.read(path, None)
+    reader.divide()
+    return reader.contents
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.contents = Contents()
+        self._undivided: list[Item] = []
+        self._places: dict[str, str] = {}
+
+    def read(self, path: Path, split: str | None) -> None:
+        for number, (where, text) in enumerate(read_lines(path), start=1):
+            if not text.strip():
+                continue
+            line = _validated(text, where)
+            if split and line.split not in (None, split):
+                raise InputError(
+                    f"the line says it belongs to {line.split}",
+                    where=where,
+                    hint=f"Move it there or drop its split: the file holds {split}.",
+                )
+            name = f"line-{number}" if split is None else f"{split}-{number}"
+            item = self._item(line, name, where)
+            chosen = split or line.split
+            if chosen:
+                self.contents.items[chosen].append(_in_split(item, chosen))
+            else:
+                self._undivided.append(item)
+
+    def divide(self) -> None:
+        """Gives every dialogue without a split one of the three, 80/10/10."""
+        if not self._undivided:
+            return
+        split_of = _divided(_dialogue_id(item) for item in self._undivided)
+        for item in self._undivided:
+            split = split_of[_dialogue_id(item)]
+            self.contents.items[split].append(_in_split(item, split))
+        sizes = " / ".join(f"{list(split_of.values()).count(split):,}" for split in SPLITS)
+        self.contents.notes.append(
+            f"split by the suite, by a hash of dialogue ids, into {sizes} dialogues "
+            "(train / valid / test)"
+        )
+
+    def _item(self, line: _Line, name: str, where: str) -> Item:
+        id = name if line.id is None else str(line.id)
+        self._claim(id, where)
+        if line.turns is not None:
+            turns = self.contents.tidy(line.turns)
+            for place in range(1, len(turns)):
+                self._claim(f"{id}-{place}", where)
+            return Dialogue(id, turns, "")
+        context = self.contents.tidy(line.context or ())
+        references = self.contents.tidy(line.references or ())
+        if not context or not references:
+            raise InputError(
+                f"{'references' if context else 'context'} hold no text", where=where, hint=_FORM
+            )
+        dialogue_id = id if line.dialogue_id is None else str(line.dialogue_id)
+        return Example(id, dialogue_id, context, references)
+
+    def _claim(self, id: str, where: str) -> None:
+        first = self._places.setdefault(id, where)
+        if first != where:
+            raise InputError(
+                f"id {id!r} stands already at {first}",
+                where=where,
+                hint="Give every line an id of its own, or none.",
+            )
+
+
+def _validated(text: str, where: str) -> _Line:
+    try:
+        return _Line.model_validate_json(text)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(step) for step in fault["loc"])
+        message = fault["msg"].removeprefix("Value error, ")
+        raise InputError(
+            f"{place}: {message}" if place else message, where=where, hint=_FORM
+        ) from None
+
+
+def _dialogue_id(item: Item) -> str:
+    return item.id if isinstance(item, Dialogue) else item.dialogue_id
+
+
+def _in_split(item: Item, split: str) -> Item:
+    return replace(item, split=split) if isinstance(item, Dialogue) else item
+
+
+def _divided(ids: Iterable[str]) -> dict[str, str]:
+    """A split for every id: the tenth of smallest hash is test, the next tenth valid."""
+    ranked = sorted(set(ids), key=_hash)
+    tenth = max(1, round(len(ranked) / 10))
+    return {
+        id: "test" if rank < tenth else "valid" if rank < 2 * tenth else "train"
+        for rank, id in enumerate(ranked)
+    }
+
+
+def _hash(id: str) -> bytes:
+    return hashlib.sha256(id.encode()).digest()

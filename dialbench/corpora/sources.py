@@ -1,0 +1,266 @@
+"""Where corpora, word vectors and inference data can be had, and how they get into the data folder.
+
+The checksums of archives are those that public projects pin for the same file; the checksums of
+single files were taken from the very files that the suite's numbers were made on.
+"""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from dialbench.corpora.base import data_folder
+from dialbench.corpora.fetch import (
+    PATIENT,
+    Patience,
+    Progress,
+    checked_sha256,
+    disk_errors,
+    fetch,
+    gather,
+    part_of,
+    settle,
+    sha256_of,
+    silent,
+)
+from dialbench.errors import InputError, UnknownName
+
+# RuntimeError: packed with a password or in a way that zipfile does not know.
+_DAMAGED = (
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    gzip.BadGzipFile,
+    zlib.error,
+    EOFError,
+    RuntimeError,
+)
+
+
+@dataclass(frozen=True)
+class Member:
+    """A file inside an archive: where it goes in the data folder, and its sha256 if known."""
+
+    path: str
+    sha256: str | None = None
+
+
+@dataclass(frozen=True)
+class Source:
+    """Something to download.
+
+    Attributes:
+        url: where it is.
+        path: where the download goes in the data folder.
+        licence: as its publisher states it.
+        sha256: of the download; None where no trustworthy one is known.
+        members: what to take out of the archive, by file name; the archive is then removed.
+            Empty: the download is kept as it is.
+    """
+
+    url: str
+    path: str
+    licence: str
+    sha256: str | None = None
+    members: Mapping[str, Member] = field(default_factory=dict)
+
+    @property
+    def files(self) -> list[Member]:
+        """What it leaves in the data folder."""
+        return list(self.members.values()) or [Member(self.path, self.sha256)]
+
+    @property
+    def pinned(self) -> bool:
+        """Whether everything that it leaves can be verified."""
+        return self.sha256 is not None or all(file.sha256 for file in self.files)
+
+
+def _dailydialog(split: str, sha256: str) -> Source:
+    # The archives of the original distribution, in a public repository at a fixed commit.
+    base = "https://raw.githubusercontent.com/kent-ai-dev/engram"
+    name = f"dialogues_{split}.txt"
+    return Source(
+        url=f"{base}/9874fe15199f13692201faa5b530a78786192b5f/dailydialog_raw/EMNLP_dataset/{split}.zip",
+        path=f"dailydialog/{split}.zip",
+        licence="CC BY-NC-SA 4.0",
+        members={name: Member(f"dailydialog/{split}/{name}", sha256)},
+    )
+
+
+SOURCES: Mapping[str, Sequence[Source]] = {
+    "adand": [
+        Source(
+            url="https://github.com/hengyicai/AdaND/raw/HEAD/data/adand_data.tar.gz",
+            path="adand/adand_data.tar.gz",
+            licence="not stated",
+        )
+    ],
+    "dailydialog": [
+        _dailydialog("train", "71633bd5fdb0b09dd82215b131b56432cf7329a0fe50bc8adec168713d350d1a"),
+        _dailydialog(
+            "validation", "2ad64701fe3a4449e7a6ee7cdc6c2a71c80f77b8a34f708ac0532395f499081c"
+        ),
+        _dailydialog("test", "3c323651cdfb09f7b529f850eddf96a638fc6cc9b43330b77956ab248484a1a8"),
+    ],
+    "empatheticdialogues": [
+        Source(
+            url="https://dl.fbaipublicfiles.com/parlai/empatheticdialogues/empatheticdialogues.tar.gz",
+            path="empatheticdialogues/empatheticdialogues.tar.gz",
+            licence="CC BY-NC 4.0",
+            sha256="56f234d77b7dd1f005fd365bb17769cfe346c3c84295b69bc069c8ccb83be03d",
+            members={
+                f"{split}.csv": Member(f"empatheticdialogues/{split}.csv")
+                for split in ("train", "valid", "test")
+            },
+        )
+    ],
+    "nli": [
+        Source(
+            url="https://nlp.stanford.edu/projects/snli/snli_1.0.zip",
+            path="nli/snli_1.0.zip",
+            licence="CC BY-SA 4.0",
+            sha256="afb3d70a5af5d8de0d9d81e2637e0fb8c22d1235c2749d83125ca43dab0dbd3e",
+            members={
+                f"snli_1.0_{split}.jsonl": Member(f"nli/snli_1.0_{split}.jsonl")
+                for split in ("train", "dev", "test")
+            },
+        )
+    ],
+    "vectors": [
+        Source(
+            url="https://nlp.stanford.edu/data/glove.6B.zip",
+            path="vectors/glove.6B.zip",
+            licence="PDDL 1.0",
+            sha256="617afb2fe6cbd085c235baf7a465b96f4112bd7f7ccb2b2cbd649fed9cbcf2fb",
+            members={"glove.6B.300d.txt": Member("vectors/glove.6B.300d.txt")},
+        )
+    ],
+}
+
+
+def fetch_named(
+    name: str,
+    *,
+    data: Path | None = None,
+    sha256: str | None = None,
+    progress: Progress = silent,
+    patience: Patience = PATIENT,
+) -> list[Path]:
+    """Gets everything that `name` stands for into the data folder; what is there stays.
+
+    Args:
+        name: a key of SOURCES.
+        data: the data folder; None = $DIALBENCH_DATA or the user cache.
+        sha256: the checksum of the download, from the user; needed where none is known.
+        progress: told how far each download is.
+        patience: timeouts and retries.
+
+    Returns:
+        The files in the data folder.
+
+    Raises:
+        UnknownName: there is no such source.
+        InputError: nothing trustworthy is known to verify it with, or it cannot be had.
+        StorageError: the disk refused.
+    """
+    where = f"dialbench fetch {name}"
+    if name not in SOURCES:
+        raise UnknownName.of("source", name, SOURCES, where="dialbench fetch")
+    if sha256 is not None:
+        sha256 = checked_sha256(sha256)
+        if len(SOURCES[name]) > 1:
+            raise InputError(
+                f"{name} is {len(SOURCES[name])} downloads, which one checksum cannot verify",
+                where="--sha256",
+                hint="Leave it out: all their checksums are known.",
+            )
+    folder = data_folder(data)
+    files: list[Path] = []
+    for source in SOURCES[name]:
+        if sha256 is None and not source.pinned:
+            raise InputError(
+                f"no trustworthy checksum of {source.url} is known",
+                where=where,
+                hint="Give one that you trust with --sha256 HEX.",
+            )
+        with disk_errors(folder / source.path):
+            _fetch_source(source, folder, sha256 or source.sha256, progress, patience)
+        files.extend(folder / file.path for file in source.files)
+    return files
+
+
+def _fetch_source(
+    source: Source, folder: Path, sha256: str | None, progress: Progress, patience: Patience
+) -> None:
+    if all(_is_there(folder / file.path, file.sha256) for file in source.files):
+        return
+    target = folder / source.path
+    if sha256 is None:
+        archive = gather(source.url, target, progress=progress, patience=patience)
+    else:
+        archive = fetch(source.url, target, sha256=sha256, progress=progress, patience=patience)
+    if source.members:
+        try:
+            unpack(archive, folder, source.members)
+        finally:
+            archive.unlink()
+
+
+def _is_there(path: Path, sha256: str | None) -> bool:
+    # A file of no known checksum got its place only after its archive was verified.
+    return path.is_file() and (sha256 is None or sha256_of(path) == sha256)
+
+
+def unpack(archive: Path, folder: Path, members: Mapping[str, Member]) -> None:
+    """Takes `members` out of a zip or tar archive and puts them below `folder`.
+
+    They are found by file name alone and go where `members` says: no name inside the archive
+    ever becomes a path, links are not followed, anything else is ignored.
+
+    Raises:
+        InputError: the archive is damaged, or a member is missing or has another checksum.
+    """
+    missing = dict(members)
+    try:
+        for name, content in _files_in(archive):
+            if (member := missing.pop(name, None)) is not None:
+                _place(content, folder / member.path, member, f"{archive}!{name}")
+    except _DAMAGED as error:
+        raise InputError(
+            f"is no usable archive ({error})", where=str(archive), hint="Fetch it again."
+        ) from None
+    if missing:
+        raise InputError(f"holds no {', '.join(missing)}", where=str(archive))
+
+
+def _place(content: IO[bytes], target: Path, member: Member, origin: str) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = part_of(target)
+    with part.open("wb") as file:
+        shutil.copyfileobj(content, file)
+    if member.sha256 is None:
+        part.replace(target)
+    else:
+        settle(part, target, member.sha256, origin=origin)
+
+
+def _files_in(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
+    """The plain files of an archive: name without folders, content."""
+    if zipfile.is_zipfile(archive):
+        with zipfile.ZipFile(archive) as packed:
+            for info in packed.infolist():
+                if not info.is_dir():
+                    with packed.open(info) as content:
+                        yield PurePosixPath(info.filename).name, content
+        return
+    with tarfile.open(archive) as packed_tar:
+        for entry in packed_tar:
+            content_or_none = packed_tar.extractfile(entry) if entry.isreg() else None
+            if content_or_none is not None:
+                yield PurePosixPath(entry.name).name, content_or_none
