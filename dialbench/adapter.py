@@ -89,6 +89,7 @@ class Adapter:
         version: raised when a change of the code changes what the system answers.
         ranked: False for upper bounds, which are shown but never ranked.
         oracle: True only where contexts must carry their references.
+        speed_options: options that change how fast it answers, never what.
     """
 
     name: ClassVar[str] = ""
@@ -97,6 +98,7 @@ class Adapter:
     version: ClassVar[int] = 1
     ranked: ClassVar[bool] = True
     oracle: ClassVar[bool] = False
+    speed_options: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, config: Any = None) -> None:
         self.config = self.Config() if config is None else config
@@ -319,10 +321,10 @@ def parse_options(config: type, text: str, *, where: str) -> dict[str, Any]:
 def _coerce(kind: Any, text: str, where: str) -> Any:
     origin = typing.get_origin(kind)
     if origin is Literal:
-        choices = typing.get_args(kind)
+        choices = {str(choice): choice for choice in typing.get_args(kind)}
         if text not in choices:
             raise UnknownName.of("value", text, choices, where=where)
-        return text
+        return choices[text]
     if origin in (typing.Union, types.UnionType):
         inner = [arg for arg in typing.get_args(kind) if arg is not type(None)]
         return None if text.lower() == "none" else _coerce(inner[0], text, where)
@@ -342,4 +344,4 @@ def _coerce(kind: Any, text: str, where: str) -> Any:
 def _plain(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)

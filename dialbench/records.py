@@ -136,7 +136,7 @@ class Decoding:
             "greedy": value == 0.0,
             "sample": 0.0 < value < math.inf,
             "top-p": 0.0 < value <= 1.0,
-        }.get(method, whole and value >= 1 and value == math.floor(value) < math.inf)
+        }.get(method, whole and value >= 1 and value.is_integer())
         if not fits:
             raise InputError(
                 f"decoding {text!r} has no usable value",
@@ -148,9 +148,8 @@ class Decoding:
     def __str__(self) -> str:
         if self.method == "greedy" or (self.method == "mmi" and self.value == 20.0):
             return self.method
-        if self.method == "sample":
-            return f"sample:t={self.value:g}"
-        return f"{self.method}:{self.value:g}"
+        value = repr(self.value).removesuffix(".0")
+        return f"{self.method}:{'t=' if self.method == 'sample' else ''}{value}"
 
 
 @dataclass(frozen=True)

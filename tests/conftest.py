@@ -1,8 +1,10 @@
-"""What all tests share: where the real corpora are."""
+"""What all tests share: where the real corpora are, and disks that refuse."""
 
 from __future__ import annotations
 
 import os
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -23,3 +25,28 @@ def data_folder() -> Path:
             pytest.fail(reason)
         pytest.skip(reason)
     return folder
+
+
+def _mount(*arguments: str) -> None:
+    done = subprocess.run(["mount", *arguments], capture_output=True, text=True)
+    if done.returncode != 0:
+        pytest.skip(f"this machine does not let the test mount a disk: {done.stderr.strip()}")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """The root of a disk of 1 MiB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    try:
+        _mount("-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk))
+    except FileNotFoundError:
+        pytest.skip("this machine has no mount command")
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
+
+
+@pytest.fixture
+def lock_disk(small_disk: Path) -> Callable[[], None]:
+    """Makes the small disk read-only from now on."""
+    return lambda: _mount("-o", "remount,ro", str(small_disk))

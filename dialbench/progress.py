@@ -1,0 +1,236 @@
+"""What the user sees while systems train and answer: a live table, plain lines, or nothing.
+
+Everything goes to the error stream, so that results on the output stream can be piped.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, Self, TextIO
+
+from dialbench.adapter import Progress
+
+if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.table import Table
+
+Mode = Literal["rich", "plain", "none"]
+MODES: tuple[Mode, ...] = ("rich", "plain", "none")
+_PER_SECOND = 8
+
+
+@dataclass
+class _Row:
+    """The latest of one job; `first` and `since` are where and when its stage began."""
+
+    label: str
+    stage: str = ""
+    numbers: dict[str, float] = field(default_factory=dict)
+    first: float = 0.0
+    since: float = 0.0
+
+    def place(self) -> tuple[str, float]:
+        """Stage and epoch: what gets a line of its own."""
+        return self.stage, self.numbers.get("epoch", 0)
+
+    def done(self) -> float:
+        """The finished part of the stage in steps, or in epochs where it has several."""
+        step, steps = self.numbers.get("step", 0), self.numbers.get("steps", 0)
+        if "epochs" in self.numbers:
+            return self.numbers.get("epoch", 1) - 1 + (step / steps if steps else 0)
+        return step
+
+    def remaining(self, now: float) -> float | None:
+        """Seconds that the stage will still take at its pace so far; None while unknown."""
+        end = self.numbers.get("epochs", self.numbers.get("steps", 0))
+        done = self.done()
+        if not end or done <= self.first or now <= self.since:
+            return None
+        return (now - self.since) * max(0.0, end - done) / (done - self.first)
+
+
+class JobProgress(Progress):
+    """Passes on what one job reports.
+
+    Attributes:
+        notes: the warnings so far, each once, in order.
+    """
+
+    def __init__(self, board: Board, label: str) -> None:
+        self._board, self._label = board, label
+        self.notes: list[str] = []
+
+    def update(self, stage: str, **numbers: float) -> None:
+        """Shows how far `stage` is: epoch, epochs, step, steps, loss, rate (examples a second)."""
+        self._board._update(self._label, stage, numbers)
+
+    def warn(self, text: str) -> None:
+        """Shows a warning and keeps it for the notes; said again, it is not shown again."""
+        text = _one_line(text)
+        if text not in self.notes:
+            self.notes.append(text)
+            self._board.say(f"{self._label}: warning: {text}")
+
+
+class Board:
+    """The display of all running jobs, to be used as a context manager; threads may share it.
+
+    Args:
+        mode: `rich` draws a live table where the stream is a terminal and else is `plain`, which
+            writes a line for the start of every stage and the end of every epoch and stage.
+        stream: where to; the error stream if None.
+        clock: gives seconds.
+    """
+
+    def __init__(
+        self,
+        mode: Mode = "rich",
+        stream: TextIO | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._stream = sys.stderr if stream is None else stream
+        self.mode: Mode = "plain" if mode == "rich" and not _draws(self._stream) else mode
+        self._clock = clock
+        self._rows: dict[str, _Row] = {}
+        self._lock = threading.RLock()
+        self._live: Live | None = None
+
+    def __enter__(self) -> Self:
+        if self.mode == "rich":
+            self._live = self._start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def job(self, label: str) -> JobProgress:
+        """Where the job called `label` reports."""
+        return JobProgress(self, label)
+
+    def done(self, label: str, seconds: float) -> None:
+        """Tells that a job is finished and how long it took."""
+        self._end(label, f"{label}: done in {_duration(seconds)}")
+
+    def failed(self, label: str, reason: str) -> None:
+        """Tells that a job failed and why."""
+        self._end(label, f"{label}: failed: {_one_line(reason)}")
+
+    def say(self, text: str) -> None:
+        """Writes a line above whatever is displayed."""
+        if self.mode == "none":
+            return
+        with self._lock:
+            if self._live is not None:
+                self._live.console.print(text, markup=False, highlight=False, soft_wrap=True)
+            else:
+                print(text, file=self._stream, flush=True)
+
+    def _update(self, label: str, stage: str, numbers: dict[str, float]) -> None:
+        with self._lock:
+            before = self._rows.get(label)
+            row = _Row(label, stage, numbers)
+            if before is not None and before.stage == stage:
+                row.first, row.since = before.first, before.since
+            else:
+                row.first, row.since = row.done(), self._clock()
+            self._rows[label] = row
+            if self.mode == "plain":
+                self._tell_change(before, row)
+
+    def _tell_change(self, before: _Row | None, row: _Row) -> None:
+        if before is not None and before.place() != row.place():
+            self.say(_line(before))
+        if before is None or before.stage != row.stage:
+            self.say(f"{row.label}: {row.stage}")
+
+    def _end(self, label: str, text: str) -> None:
+        with self._lock:
+            row = self._rows.pop(label, None)
+            if row is not None and self.mode == "plain":
+                self.say(_line(row))
+            self.say(text)
+
+    def _start(self) -> Live:
+        from rich.console import Console
+        from rich.live import Live
+
+        live = Live(
+            console=Console(file=self._stream),
+            get_renderable=self._table,
+            refresh_per_second=_PER_SECOND,
+            transient=True,
+            redirect_stdout=False,
+        )
+        live.start()
+        return live
+
+    def _table(self) -> Table | str:
+        from rich.table import Table
+        from rich.text import Text
+
+        # Without the lock: whoever prints under it waits for the thread that draws this table.
+        rows = list(self._rows.values())
+        if not rows:
+            return ""
+        table = Table(box=None, pad_edge=False)
+        table.add_column("system", no_wrap=True, overflow="ellipsis")
+        table.add_column("stage")
+        for name in ("epoch", "step", "loss", "rate", "ETA"):
+            table.add_column(name, justify="right", no_wrap=True)
+        for row in rows:
+            table.add_row(*(Text(cell) for cell in _cells(row, self._clock())))
+        return table
+
+
+def _draws(stream: TextIO) -> bool:
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def _cells(row: _Row, now: float) -> tuple[str, ...]:
+    numbers = row.numbers
+    remaining = row.remaining(now)
+    return (
+        row.label,
+        row.stage,
+        _share(numbers.get("epoch"), numbers.get("epochs")),
+        _share(numbers.get("step"), numbers.get("steps")),
+        f"{numbers['loss']:.4f}" if "loss" in numbers else "",
+        f"{numbers['rate']:.0f}/s" if "rate" in numbers else "",
+        "" if remaining is None else _duration(remaining),
+    )
+
+
+def _line(row: _Row) -> str:
+    names = ("epoch", "step", "loss", "rate")
+    cells = zip(names, _cells(row, row.since)[2:6], strict=True)
+    told = [f"{name} {cell}" for name, cell in cells if cell]
+    return f"{row.label}: {row.stage}: {', '.join(told) or 'finished'}"
+
+
+def _share(part: float | None, whole: float | None) -> str:
+    if part is None:
+        return ""
+    return f"{part:.0f}" if whole is None else f"{part:.0f}/{whole:.0f}"
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

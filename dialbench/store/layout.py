@@ -1,0 +1,370 @@
+"""Where the stages of a run leave their results, and what a later run finds of them.
+
+    trained/<slug>/work/            the system's own checkpoints while it trains
+    trained/<slug>/finished/        trained.json, system/...      once it is trained
+    answers/<slug>/                 job.json, responses.jsonl; error.log if it failed
+    answers/<slug>/scores/<id>/     scores.json, scores.safetensors, one folder a scoring
+
+A slug ends in the first digits of the fingerprint of everything that can change what lies
+there; the full one stands inside and is compared on reading. `finished`, an answered job and
+each scoring are written aside and renamed into place, so each is old or new, never half.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from dialbench.errors import StorageError
+from dialbench.records import Job, Responses, Result, Score
+from dialbench.store import responses as lines
+from dialbench.store import scores as scored
+from dialbench.files.atomic import atomic_folder, atomic_write, storing, sweep
+from dialbench.store.lock import locked
+from dialbench.store.schema import (
+    Answered,
+    JobFields,
+    JobRecord,
+    Status,
+    TrainedRecord,
+    damaged,
+    plain,
+    read_record,
+    write_record,
+)
+
+_RESPONSES, _JOB, _TRAINED, _LOG = "responses.jsonl", "job.json", "trained.json", "error.log"
+_ANEW = "Delete its folder or use --overwrite always."
+_SWEPT = ("trained", "trained/*", "answers", "answers/*", "answers/*/scores")
+
+
+class Store:
+    """The results below one folder; any number may read, one process at a time may write.
+
+    Args:
+        root: the folder of the runs; made when something is first written.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = Path(root)
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Holds the folder as its only writer and tidies up what killed writers left.
+
+        Processes that this one starts write under its lock and do not call this.
+
+        Raises:
+            StorageError: another process holds the folder, or it cannot be written.
+        """
+        with locked(self.root):
+            sweep(self.root)
+            for pattern in _SWEPT:
+                for folder in sorted(self.root.glob(pattern)):
+                    sweep(folder)
+            for record in self._records():
+                if record.status == "started":
+                    self.set_status(record.job.job(), "interrupted")
+            yield
+
+    # Trained systems
+
+    def work_folder(self, job: Job, *, fresh: bool = False) -> Path:
+        """The durable folder for checkpoints during training; it goes once the system is kept.
+
+        Args:
+            job: what is trained.
+            fresh: whether to begin anew instead of where an earlier training was interrupted.
+
+        Raises:
+            StorageError: the disk refuses.
+        """
+        folder = self._trained_folder(job) / "work"
+        with storing(folder):
+            if fresh and folder.exists():
+                shutil.rmtree(folder)
+            folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def trained(self, job: Job) -> Path | None:
+        """The folder that `Adapter.load` reads, every file compared with its checksum.
+
+        Returns:
+            None if the system is not trained yet.
+
+        Raises:
+            StorageError: a file is damaged or missing.
+        """
+        record = self._trained_record(job)
+        if record is None:
+            return None
+        folder = self._trained_folder(job) / "finished" / "system"
+        for name, sha256 in record.files.items():
+            _compare(folder / name, sha256)
+        return folder
+
+    def commit_trained(
+        self,
+        job: Job,
+        save: Callable[[Path], None],
+        facts: Mapping[str, Any],
+        curve: Sequence[Mapping[str, float]],
+        notes: Sequence[str],
+    ) -> None:
+        """Keeps a trained system, replacing an older one, and drops its working checkpoints.
+
+        Args:
+            job: what was trained.
+            save: writes the system into the empty folder it is given (`Adapter.save`).
+            facts: what `Adapter.facts` says.
+            curve: losses, one mapping an epoch.
+            notes: warnings that belong under every table with this system.
+
+        Raises:
+            StorageError: the disk refuses.
+        """
+        with atomic_folder(self._trained_folder(job) / "finished") as folder:
+            system = folder / "system"
+            system.mkdir()
+            save(system)
+            record = TrainedRecord(
+                training_fingerprint=job.training_fingerprint,
+                job=JobFields.of(job),
+                files=_checksums(system),
+                facts=plain(facts),
+                curve=plain(curve),
+                notes=plain(notes),
+            )
+            write_record(folder / _TRAINED, record)
+        shutil.rmtree(self._trained_folder(job) / "work", ignore_errors=True)
+
+    # Answers
+
+    def set_status(
+        self,
+        job: Job,
+        status: Status,
+        reason: str = "",
+        *,
+        label: str | None = None,
+        ranked: bool | None = None,
+    ) -> None:
+        """Notes how far a job is; `label` and `ranked` stay as they were unless given."""
+        change: dict[str, Any] = {"status": status, "reason": plain(reason)}
+        change |= {} if label is None else {"label": label}
+        change |= {} if ranked is None else {"ranked": ranked}
+        record = self._job_record(job) or _fresh(job)
+        write_record(self._job_folder(job) / _JOB, record.model_copy(update=change))
+
+    def write_log(self, job: Job, text: str) -> Path:
+        """Keeps what a failed job has to say at length, until it answers; where it stands."""
+        path = self._job_folder(job) / _LOG
+        atomic_write(path, plain(text))
+        return path
+
+    def status(self, job: Job) -> Status | None:
+        """How far a job is; None if it was never started."""
+        record = self._job_record(job)
+        return record.status if record else None
+
+    def has_responses(self, job: Job) -> bool:
+        """Whether the job has answered."""
+        record = self._job_record(job)
+        return record is not None and record.answered is not None
+
+    def write_responses(
+        self,
+        responses: Responses,
+        circumstances: Mapping[str, Any] | None = None,
+        notes: Sequence[str] = (),
+    ) -> None:
+        """Keeps the responses of a job; older ones go together with their scores.
+
+        Args:
+            responses: what the system answered.
+            circumstances: how it came to them without changing them by design: batch size,
+                number format, threads.
+            notes: further warnings beside those of the training.
+
+        Raises:
+            StorageError: the disk refuses.
+        """
+        job = responses.job
+        trained = self._trained_record(job)
+        pairs = zip(responses.examples, responses.texts, strict=True)
+        with atomic_folder(self._job_folder(job)) as folder:
+            lines.write_responses(folder / _RESPONSES, pairs)
+            answered = Answered(
+                sha256=_sha256(folder / _RESPONSES),
+                count=len(responses.texts),
+                seconds=responses.seconds,
+                device=responses.device,
+                circumstances=plain(circumstances or {}),
+            )
+            change = {
+                "answered": answered,
+                "facts": trained.facts if trained else {},
+                "curve": trained.curve if trained else [],
+                "notes": list(dict.fromkeys([*(trained.notes if trained else ()), *plain(notes)])),
+            }
+            record = self._job_record(job) or _fresh(job)
+            write_record(folder / _JOB, record.model_copy(update=change))
+
+    def read_responses(self, job: Job) -> Responses:
+        """The responses of a job.
+
+        Raises:
+            StorageError: there are none, or the file is not as it was written.
+        """
+        record = self._job_record(job)
+        path = self._job_folder(job) / _RESPONSES
+        if record is None or record.answered is None:
+            raise StorageError(f"there are no responses of {job}", where=str(path))
+        _compare(path, record.answered.sha256)
+        pairs = list(lines.read_responses(path)) if record.answered.count else []
+        return Responses(
+            job,
+            [example for example, _ in pairs],
+            [text for _, text in pairs],
+            record.answered.seconds,
+            record.answered.device,
+        )
+
+    def write_scores(
+        self, job: Job, scores: Mapping[str, Score], scoring: Mapping[str, Any]
+    ) -> None:
+        """Keeps the scores of a job beside those under other scoring settings.
+
+        Args:
+            job: whose responses were scored.
+            scores: by name of the measure.
+            scoring: everything that can change the scores, as JSON-like values.
+
+        Raises:
+            StorageError: the disk refuses.
+        """
+        scored.write(self._scores_folder(job), scores, scoring)
+
+    def read_scores(self, job: Job, scoring: Mapping[str, Any]) -> dict[str, Score] | None:
+        """The scores of a job under these settings; None if there are none.
+
+        Raises:
+            StorageError: a file is damaged.
+        """
+        return scored.read(scored.folder_of(self._scores_folder(job), scoring))
+
+    # Everything
+
+    def jobs(self) -> list[Job]:
+        """All jobs of the folder, by system, corpus, seed and decoding."""
+        return [record.job.job() for record in self._records()]
+
+    def results(
+        self, scoring: Mapping[str, Any] | None = None, jobs: Iterable[Job] | None = None
+    ) -> list[Result]:
+        """What is known of the given jobs, or of all.
+
+        Args:
+            scoring: which scores; None takes those each job was given last.
+            jobs: jobs in the order wanted; those never started are left out.
+
+        Raises:
+            StorageError: a file is damaged.
+        """
+        if jobs is None:
+            records = self._records()
+        else:
+            records = [record for job in jobs if (record := self._job_record(job))]
+        return [self._result(record, scoring) for record in records]
+
+    def _result(self, record: JobRecord, scoring: Mapping[str, Any] | None) -> Result:
+        job = record.job.job()
+        parent = self._scores_folder(job)
+        place = scored.latest(parent) if scoring is None else scored.folder_of(parent, scoring)
+        return Result(
+            job=job,
+            status=record.status,
+            scores=(scored.read(place) if place else None) or {},
+            label=record.label,
+            ranked=record.ranked,
+            reason=record.reason,
+            notes=tuple(record.notes),
+            facts=record.facts,
+            curve=[{key: scored.number(v) for key, v in row.items()} for row in record.curve],
+        )
+
+    def _records(self) -> list[JobRecord]:
+        paths = self.root.glob(f"answers/[!.]*/{_JOB}")
+        records = [_checked(path) for path in paths]
+        return sorted(records, key=lambda record: _order(record.job.job()))
+
+    def _job_record(self, job: Job) -> JobRecord | None:
+        path = self._job_folder(job) / _JOB
+        if not path.exists():
+            return None
+        record = _checked(path)
+        if record.fingerprint != job.fingerprint:
+            raise damaged(path, "it belongs to another job")
+        return record
+
+    def _trained_record(self, job: Job) -> TrainedRecord | None:
+        path = self._trained_folder(job) / "finished" / _TRAINED
+        if not path.exists():
+            return None
+        record = read_record(path, TrainedRecord)
+        if record.training_fingerprint != job.training_fingerprint:
+            raise damaged(path, "it belongs to another training")
+        return record
+
+    def _trained_folder(self, job: Job) -> Path:
+        name = _slug(f"{job.system}-{job.corpus}-s{job.seed}", job.training_fingerprint)
+        return self.root / "trained" / name
+
+    def _job_folder(self, job: Job) -> Path:
+        name = _slug(f"{job.system}-{job.corpus}-s{job.seed}-{job.decoding}", job.fingerprint)
+        return self.root / "answers" / name
+
+    def _scores_folder(self, job: Job) -> Path:
+        return self._job_folder(job) / "scores"
+
+
+def _fresh(job: Job) -> JobRecord:
+    return JobRecord(fingerprint=job.fingerprint, job=JobFields.of(job), status="started")
+
+
+def _checked(path: Path) -> JobRecord:
+    record = read_record(path, JobRecord)
+    if record.job.job().fingerprint != record.fingerprint:
+        raise damaged(path, "the job does not match its fingerprint")
+    return record
+
+
+def _order(job: Job) -> tuple[str, str, int, str, str]:
+    return job.system, job.corpus, job.seed, str(job.decoding), job.fingerprint
+
+
+def _slug(name: str, fingerprint: str) -> str:
+    safe = re.sub(r"[^a-z0-9._]+", "-", name.lower()).strip("-.")
+    return f"{safe[:67].rstrip('-.')}-{fingerprint[:12]}"
+
+
+def _checksums(folder: Path) -> dict[str, str]:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): _sha256(path) for path in files}
+
+
+def _compare(path: Path, sha256: str) -> None:
+    if not path.is_file():
+        raise damaged(path, "it is missing", _ANEW)
+    if _sha256(path) != sha256:
+        raise damaged(path, "its checksum does not match", _ANEW)
+
+
+def _sha256(path: Path) -> str:
+    with storing(path), path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,144 @@
+"""Responses as JSON lines: ours and everybody else's."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import lzma
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
+
+from dialbench.errors import InputError, SystemFailed
+from dialbench.records import Example
+from dialbench.files.atomic import atomic_file
+
+
+class _Line(TypedDict, total=False):
+    __pydantic_config__ = ConfigDict(strict=True)  # type: ignore[misc]
+
+    id: str
+    dialogue_id: str
+    context: tuple[str, ...]
+    references: tuple[str, ...]
+    response: str
+
+
+_LINE = TypeAdapter(_Line)
+_BOM = b"\xef\xbb\xbf"
+_FORM = 'Each line is an object like {"id": "1", "context": ["..."], "response": "..."}.'
+
+
+def read_responses(path: Path) -> Iterator[tuple[Example, str]]:
+    """Examples and responses of a JSON-lines file, one line at a time; .xz and .gz are unpacked.
+
+    A missing `id` or `dialogue_id` is the line's number, counted from 1; a missing `context` or
+    `references` is empty. Fields of other names and blank lines are passed over.
+
+    Raises:
+        InputError: naming file and line: not readable, not such an object, an id for the second
+            time, or no response in the whole file.
+    """
+    lines_of: dict[str, int] = {}
+    for number, line in _lines(path):
+        fields = _parse(line, f"{path}:{number}")
+        id = fields.get("id", str(number))
+        first = lines_of.setdefault(id, number)
+        if first != number:
+            raise InputError(
+                f"id {id!r} stands already in line {first}",
+                where=f"{path}:{number}",
+                hint="Give every response an id of its own, or leave all ids out.",
+            )
+        example = Example(
+            id,
+            fields.get("dialogue_id", str(number)),
+            fields.get("context", ()),
+            fields.get("references", ()),
+        )
+        yield example, fields["response"]
+    if not lines_of:
+        raise InputError("there are no responses in this file", where=str(path), hint=_FORM)
+
+
+def write_responses(path: Path, pairs: Iterable[tuple[Example, str]]) -> None:
+    """Writes what `read_responses` reads, atomically.
+
+    Raises:
+        StorageError: the disk refuses.
+        SystemFailed: a response is not Unicode text (it holds half a surrogate pair).
+    """
+    with atomic_file(path) as file:
+        for example, response in pairs:
+            file.write(_format(example, response))
+
+
+def _format(example: Example, response: str) -> bytes:
+    fields = {
+        "id": example.id,
+        "dialogue_id": example.dialogue_id,
+        "context": example.context,
+        "references": example.references,
+        "response": response,
+    }
+    try:
+        return json.dumps(fields, ensure_ascii=False).encode("utf-8") + b"\n"
+    except UnicodeEncodeError as error:
+        raise SystemFailed(
+            f"the response is not Unicode text ({error.reason})", where=f"example {example.id}"
+        ) from None
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    number = 0
+    try:
+        with _open(path) as file:
+            for number, line in enumerate(file, start=1):
+                line = line.removeprefix(_BOM) if number == 1 else line
+                if line.strip():
+                    yield number, line
+    except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error) as error:
+        raise InputError(
+            f"the packed file is damaged ({error})",
+            where=f"{path}:{number + 1}",
+            hint="Fetch or pack it again.",
+        ) from None
+    except OSError as error:
+        raise InputError(
+            f"cannot be read ({error.strerror or error})", where=str(path), hint="Check the path."
+        ) from None
+
+
+def _open(path: Path) -> IO[bytes]:
+    if path.suffix == ".xz":
+        return lzma.open(path)
+    if path.suffix == ".gz":
+        return io.BufferedReader(gzip.open(path))
+    return path.open("rb")
+
+
+def _parse(line: bytes, where: str) -> _Line:
+    try:
+        fields = _LINE.validate_json(line)
+    except ValidationError as error:
+        raise InputError(_fault(line, error), where=where, hint=_FORM) from None
+    if "response" not in fields:
+        raise InputError("field 'response' is missing", where=where, hint=_FORM)
+    return fields
+
+
+def _fault(line: bytes, error: ValidationError) -> str:
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError as undecodable:
+        return f"byte {undecodable.start + 1} of the line is not UTF-8"
+    first = error.errors(include_url=False)[0]
+    if not first["loc"]:
+        return "not a JSON object" if first["type"] == "dict_type" else f"not JSON: {first['msg']}"
+    field = ".".join(map(str, first["loc"]))
+    return f"field {field!r}: {first['msg'][0].lower()}{first['msg'][1:]}"

@@ -1,0 +1,177 @@
+"""What stands in the JSON files of the store, and how they are read and written."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from dialbench.errors import StorageError
+from dialbench.records import Decoding, Job
+from dialbench.files.atomic import atomic_write, storing
+
+SCHEMA_VERSION = 1
+Status = Literal["started", "done", "failed", "interrupted"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class JobFields(_Part):
+    """A job, field by field."""
+
+    system: str
+    corpus: str
+    seed: int
+    decoding: str
+    preset: str
+    training: dict[str, Any]
+    answering: dict[str, Any]
+
+    @classmethod
+    def of(cls, job: Job) -> Self:
+        """The fields of `job`."""
+        return cls(
+            system=job.system,
+            corpus=job.corpus,
+            seed=job.seed,
+            decoding=str(job.decoding),
+            preset=job.preset,
+            training=dict(job.training),
+            answering=dict(job.answering),
+        )
+
+    def job(self) -> Job:
+        """The job these fields describe."""
+        return Job(**{**self.model_dump(), "decoding": Decoding.parse(self.decoding, where="job")})
+
+
+class _Versioned(BaseModel):
+    schema_version: int
+
+
+class Record(_Part):
+    """A file of the store as a whole; every one says which schema it follows."""
+
+    schema_version: int = SCHEMA_VERSION
+
+
+class TrainedRecord(Record):
+    """`trained.json`: a finished system; `files` maps paths below `system/` to their sha256."""
+
+    training_fingerprint: str
+    job: JobFields
+    files: dict[str, str]
+    facts: dict[str, Any]
+    curve: list[dict[str, float | None]]
+    notes: list[str]
+
+
+class Answered(_Part):
+    """How the responses of a job came about."""
+
+    sha256: str
+    count: int
+    seconds: float
+    device: str
+    circumstances: dict[str, Any]
+
+
+class JobRecord(Record):
+    """`job.json`: one job, how it went, and what is known of its system."""
+
+    fingerprint: str
+    job: JobFields
+    status: Status
+    reason: str = ""
+    label: str = ""
+    ranked: bool = True
+    notes: list[str] = []
+    facts: dict[str, Any] = {}
+    curve: list[dict[str, float | None]] = []
+    answered: Answered | None = None
+
+
+class ScoreFields(_Part):
+    """One score without its arrays; null stands for NaN."""
+
+    value: float | None
+    n: int
+    signature: str
+    interval: tuple[float | None, float | None] | None
+    reason: str
+
+
+class ScoresRecord(Record):
+    """`scores.json`: the scores of one job under one set of scoring settings."""
+
+    scoring_fingerprint: str
+    scoring: dict[str, Any]
+    written: str
+    arrays_sha256: str
+    scores: dict[str, ScoreFields]
+
+
+_Kind = TypeVar("_Kind", bound=Record)
+
+
+def read_record(path: Path, kind: type[_Kind]) -> _Kind:
+    """The record in a JSON file.
+
+    Raises:
+        StorageError: it cannot be read, is damaged, or was written by a newer dialbench.
+    """
+    with storing(path):
+        data = path.read_bytes()
+    try:
+        value = json.loads(data)
+        version = _Versioned.model_validate(value).schema_version
+        if version > SCHEMA_VERSION:
+            raise StorageError(
+                f"follows schema {version}; this dialbench reads up to {SCHEMA_VERSION}",
+                where=str(path),
+                hint="Update dialbench, or choose another --out.",
+            )
+        return kind.model_validate(value)
+    except ValueError as error:
+        raise damaged(path, _first_line(error)) from None
+
+
+def write_record(path: Path, record: Record) -> None:
+    """Writes a record as JSON, atomically."""
+    value = record.model_dump()
+    atomic_write(path, json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
+
+
+def damaged(path: Path, what: str, hint: str = "Delete its folder and run again.") -> StorageError:
+    """The error for a file of the store that is not as it was written."""
+    return StorageError(f"is damaged ({what})", where=str(path), hint=hint)
+
+
+def plain(value: Any) -> Any:
+    """A JSON value that says the same as nearly as JSON can; NaN and infinity become null."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if value is None or isinstance(value, int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(item) for item in value]
+    if callable(getattr(value, "tolist", None)):  # numbers and arrays of numpy and torch
+        return plain(value.tolist())
+    return plain(str(value))
+
+
+def _first_line(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False)[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    return str(error).splitlines()[0]

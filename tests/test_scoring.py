@@ -1,0 +1,257 @@
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dialbench
+from dialbench.errors import InputError, UnknownName
+from dialbench.metrics.wordnet import MISSING
+from dialbench.records import Example, Split
+from dialbench.scoring import (
+    DEFAULT,
+    ScoringSettings,
+    build_metrics,
+    score,
+    score_responses,
+    scoring_key,
+)
+from dialbench.stats.folds import fold_numbers, groups
+from dialbench.stats.intervals import jackknife
+
+SENTENCE = "tea is warm so we sit by the lake and hear a bird sing"
+WORDS = SENTENCE.split()
+FREE = ("length", "dist-1", "dist-2", "mtld", "mattr", "mattr-50")
+
+
+def text(seed, length=7):
+    return " ".join(np.random.default_rng(seed).choice(WORDS, length))
+
+
+def example(i):
+    return Example(f"e{i}", f"d{i // 3}", (text(i + 500),), (text(i + 1000), text(i + 2000)))
+
+
+PAIRS = [(example(i), text(i, 3 + i % 6)) for i in range(90)]
+TRAIN = Split("train", [example(i) for i in range(60)])
+
+
+def written(path, pairs):
+    lines = [
+        {"id": e.id, "dialogue_id": e.dialogue_id, "context": e.context}
+        | {"references": e.references, "response": response}
+        for e, response in pairs
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def vectors(tmp_path):
+    rows = np.random.default_rng(0).normal(size=(len(WORDS), 4))
+    lines = [f"{w} {' '.join(map(str, row))}\n" for w, row in zip(WORDS, rows, strict=True)]
+    path = tmp_path / "vectors.txt"
+    path.write_text("".join(lines), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def no_wordnet(monkeypatch, tmp_path):
+    import nltk.data
+
+    monkeypatch.setenv("DIALBENCH_DATA", str(tmp_path))
+
+    monkeypatch.setattr(nltk.data, "path", [])
+    monkeypatch.delenv("NLTK_DATA", raising=False)
+
+
+def free_metrics():
+    return build_metrics(ScoringSettings(metrics=FREE))
+
+
+def test_files_become_plain_values(tmp_path, vectors, no_wordnet):
+    files = [written(tmp_path / "one.jsonl", PAIRS), written(tmp_path / "two.jsonl", PAIRS[:40])]
+    one, two = score(files, vectors=vectors, corpus="lake")
+    assert json.loads(json.dumps(one)) == one
+    assert (one["system"], one["corpus"], two["system"]) == ("one", "lake", "two")
+    assert list(one["metrics"]) == list(DEFAULT)
+    dist = one["metrics"]["dist-1"]
+    tokens = [w for _, response in PAIRS for w in response.split()]
+    assert dist["value"] == len(set(tokens)) / len(tokens)
+    assert set(dist) == {"value", "signature", "n", "interval"}
+    assert dist["n"] == 90
+    assert dist["interval"][0] < dist["value"] < dist["interval"][1]
+    meteor = one["metrics"]["meteor"]
+    assert (meteor["value"], meteor["interval"], meteor["reason"]) == (None, None, MISSING)
+    assert one["metrics"]["emb-greedy"]["value"] > 0
+    assert one["metrics"]["emb-greedy"]["signature"].startswith("emb-greedy|vectors:vectors.txt@")
+
+
+def test_the_package_offers_score():
+    assert dialbench.score is score
+
+
+def test_folds_intervals_and_values_per_response():
+    scores = score_responses(iter(PAIRS), free_metrics())
+    ids = [e.dialogue_id for e, _ in PAIRS]
+    lengths = np.array([len(response.split()) for _, response in PAIRS], dtype=float)
+    length = scores["length"]
+    np.testing.assert_array_equal(length.per_response, lengths)
+    folds = fold_numbers(ids)
+    expected = [lengths[folds == fold].mean() for fold in range(10)]
+    np.testing.assert_allclose(length.per_fold, expected, rtol=1e-15)
+    assert length.interval == pytest.approx(jackknife(np.mean, lengths, groups(ids)))
+    fold = [pair for pair, number in zip(PAIRS, folds, strict=True) if number == 4]
+    again = score_responses(fold, free_metrics())
+    for name in FREE:
+        assert scores[name].per_fold[4] == pytest.approx(again[name].value, rel=1e-12)
+    assert scores["dist-1"].per_response is None
+
+
+def test_left_out_examples_are_counted():
+    blind = [(Example(e.id, e.dialogue_id, e.context, ()), r) for e, r in PAIRS[:30]]
+    scores = score_responses(
+        blind + PAIRS[30:], build_metrics(ScoringSettings(("rouge-l", "bleu-2")))
+    )
+    assert [scores[name].n for name in ("rouge-l", "bleu-2")] == [60, 60]
+    assert np.isnan(scores["rouge-l"].per_response[:30]).all()
+    none = score_responses(blind, build_metrics(ScoringSettings(("bleu-2",))))["bleu-2"]
+    assert math.isnan(none.value)
+    assert (none.n, none.interval, none.reason) == (0, None, "no example has a reference")
+
+
+def test_a_single_response_has_values_but_no_interval(vectors):
+    settings = ScoringSettings(vectors=str(vectors))
+    scores = score_responses(PAIRS[:1], build_metrics(settings))
+    assert scores["dist-1"].value > 0
+    assert scores["dist-1"].interval is None
+    assert scores["dist-1"].per_fold.tolist() == [scores["dist-1"].value]
+    for result in scores.values():
+        assert result.available or result.reason
+
+
+def test_no_responses_are_an_error(tmp_path):
+    with pytest.raises(InputError, match="there are no responses"):
+        score_responses([], free_metrics())
+    empty = written(tmp_path / "empty.jsonl", [])
+    with pytest.raises(InputError, match=r"empty\.jsonl: there are no responses"):
+        score([empty], metrics=["length"])
+
+
+def test_wrong_names_are_answered_with_the_nearest(tmp_path):
+    with pytest.raises(UnknownName, match=r"--metrics: unknown metric 'dist1'.*'dist-1'"):
+        score([], metrics=["dist1"])
+    with pytest.raises(UnknownName, match=r"--tokenizer: .*'bert'"):
+        score([], tokenizer="berd")
+    with pytest.raises(InputError, match=r"--vectors: .*none\.txt cannot be read"):
+        score([], vectors=tmp_path / "none.txt")
+    with pytest.raises(UnknownName, match=r"--train.*'demo'"):
+        score([], train="dema")
+
+
+def test_metrics_of_two_tokenisers_do_not_mix():
+    mixed = [*free_metrics(), *build_metrics(ScoringSettings(("dist-3",), "bert"))]
+    with pytest.raises(ValueError, match="bert, default"):
+        score_responses(PAIRS, mixed)
+
+
+def test_embeddings_without_vectors_say_what_to_do():
+    scores = score_responses(PAIRS, build_metrics(ScoringSettings(("emb-average", "dist-1"))))
+    assert math.isnan(scores["emb-average"].value)
+    assert "--vectors" in scores["emb-average"].reason
+    assert "--train" in scores["emb-average"].reason
+    assert scores["dist-1"].available
+
+
+def test_vectors_are_trained_once_and_kept(tmp_path):
+    settings = ScoringSettings(("emb-average",))
+    (metric,) = build_metrics(settings, TRAIN, tmp_path)
+    (kept,) = tmp_path.iterdir()
+    assert kept.name.startswith("word2vec-")
+    stamp = kept.stat().st_mtime_ns
+    (again,) = build_metrics(settings, TRAIN, tmp_path)
+    assert kept.stat().st_mtime_ns == stamp
+    (fresh,) = build_metrics(settings, TRAIN)
+    assert metric.signature == again.signature == fresh.signature
+    results = [score_responses(PAIRS, [m])["emb-average"].value for m in (metric, again, fresh)]
+    assert results[0] == results[1] == results[2] > 0
+
+
+def test_kept_vectors_that_are_damaged_are_an_error_not_a_missing_column(tmp_path):
+    build_metrics(ScoringSettings(("emb-average",)), TRAIN, tmp_path)
+    (kept,) = tmp_path.iterdir()
+    kept.write_bytes(kept.read_bytes()[:-8])
+    with pytest.raises(InputError, match=r"word2vec-.*Delete the file"):
+        build_metrics(ScoringSettings(("emb-average",)), TRAIN, tmp_path)
+
+
+def test_other_text_or_tokens_are_other_vectors(tmp_path):
+    build_metrics(ScoringSettings(("emb-average",)), TRAIN, tmp_path)
+    build_metrics(ScoringSettings(("emb-average",)), Split("train", TRAIN[:50]), tmp_path)
+    build_metrics(ScoringSettings(("emb-average",), "parlai"), TRAIN, tmp_path)
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_nothing_is_trained_when_no_measure_needs_it(tmp_path):
+    build_metrics(ScoringSettings(FREE), TRAIN, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_too_little_training_text_is_a_reason_not_a_failure():
+    (metric,) = build_metrics(ScoringSettings(("emb-greedy",)), Split("train", [example(1)]))
+    result = score_responses(PAIRS, [metric])["emb-greedy"]
+    assert math.isnan(result.value)
+    assert "no word occurs 5 times" in result.reason
+
+
+def test_settings_are_plain_json():
+    settings = ScoringSettings(("dist-1",), "bert", "ngrams", "v.txt", "data")
+    plain = json.loads(json.dumps(asdict(settings)))
+    assert ScoringSettings(**plain | {"metrics": tuple(plain["metrics"])}) == settings
+    assert (
+        ScoringSettings.of(
+            metrics=["dist-1"],
+            tokenizer="bert",
+            denominator="ngrams",
+            vectors=Path("v.txt"),
+            data=Path("data"),
+        )
+        == settings
+    )
+    assert ScoringSettings.of() == ScoringSettings()
+
+
+def test_the_key_follows_every_choice_that_changes_scores(vectors, no_wordnet):
+    def key(**choices):
+        return json.dumps(scoring_key(build_metrics(ScoringSettings.of(**choices))))
+
+    first = key()
+    assert first == key()
+    others = [
+        key(metrics=["dist-1"]),
+        key(tokenizer="bert"),
+        key(denominator="ngrams"),
+        key(vectors=vectors),
+    ]
+    assert len({first, *others}) == 5
+
+
+def test_what_is_missing_is_known_before_scoring(vectors, no_wordnet):
+    missing = {m.name: m.missing for m in build_metrics(ScoringSettings()) if m.missing}
+    assert set(missing) == {"meteor", "emb-average", "emb-greedy", "emb-extrema"}
+    assert missing["meteor"] == MISSING
+    found = build_metrics(ScoringSettings(("emb-average",), vectors=str(vectors)))
+    assert found[0].missing == ""
+
+
+def test_the_denominator_reaches_distinct():
+    values = [
+        score_responses(PAIRS, build_metrics(ScoringSettings(("dist-2",), denominator=d)))["dist-2"]
+        for d in ("tokens", "ngrams")
+    ]
+    assert values[0].value < values[1].value
+    assert values[0].signature != values[1].signature
