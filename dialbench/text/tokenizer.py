@@ -2,12 +2,15 @@
 
 Every measure of a table sees text through one tokeniser, so that no system gains by its own
 vocabulary. `default` lower-cases, separates punctuation and splits contractions as the Penn
-Treebank does (`don't` -> `do n't`); `whitespace` only splits.
+Treebank does (`don't` -> `do n't`); `whitespace` only splits; `parlai`, `bert` and `13a` are
+what the code of some papers does.
 """
 
 from __future__ import annotations
 
 import re
+import string
+import unicodedata
 from collections.abc import Callable, Iterable
 
 from dialbench.errors import UnknownName
@@ -43,7 +46,11 @@ def tokenize(text: str) -> list[str]:
 
 
 def detokenize(tokens: Iterable[str]) -> str:
-    """Readable text of `default` tokens; `tokenize(detokenize(tokens))` gives them back."""
+    """Readable text of `default` tokens.
+
+    `tokenize(detokenize(tokens))` gives the tokens of any tokenised text back; word salad such
+    as two clitics in a row may come back divided otherwise.
+    """
     pieces: list[str] = []
     glue = True
     for token in tokens:
@@ -56,7 +63,73 @@ def detokenize(tokens: Iterable[str]) -> str:
     return "".join(pieces)
 
 
-_TOKENIZERS: dict[str, Tokenizer] = {"default": tokenize, "whitespace": str.split}
+_PARLAI = re.compile(r"[!\"#$%&()*+,\-./:;<=>?@\[\]\\^`{|}~_']")
+_ARTICLE = re.compile(r"\b(?:a|an|the)\b")
+
+
+def tokenize_parlai(text: str) -> list[str]:
+    """Lower-case words without ASCII punctuation and articles, as ParlAI's metrics see them."""
+    return _ARTICLE.sub(" ", _PARLAI.sub(" ", text.lower())).split()
+
+
+def tokenize_bert(text: str) -> list[str]:
+    """BERT's basic tokens, uncased: no accents, punctuation and CJK characters apart.
+
+    Word pieces joined again give the same tokens.
+    """
+    return "".join(map(_bert_character, unicodedata.normalize("NFD", text.lower()))).split()
+
+
+def _bert_character(character: str) -> str:
+    if character.isascii() and character.isalnum():
+        return character
+    category = unicodedata.category(character)
+    if category == "Mn":
+        return ""
+    if category == "Zs" or character in "\t\n\r":
+        return " "
+    if category[0] == "C" or character == "\ufffd":
+        return ""
+    apart = character in string.punctuation or category[0] == "P" or _is_cjk(ord(character))
+    return f" {character} " if apart else character
+
+
+def _is_cjk(code: int) -> bool:
+    return any(first <= code <= last for first, last in _CJK)
+
+
+_CJK = (
+    *((0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F)),
+    *((0x2B740, 0x2B81F), (0x2B820, 0x2CEAF), (0xF900, 0xFAFF), (0x2F800, 0x2FA1F)),
+)
+
+
+def tokenize_13a(text: str) -> list[str]:
+    """The tokens of mteval-v13a, sacreBLEU's default; case is kept."""
+    text = text.replace("<skipped>", "").replace("-\n", "").replace("\n", " ")
+    for name, character in _ENTITIES:
+        text = text.replace(name, character)
+    text = f" {text} "
+    for pattern, replacement in _STEPS_13A:
+        text = pattern.sub(replacement, text)
+    return text.split()
+
+
+_ENTITIES = (("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">"))
+_STEPS_13A = (
+    (re.compile(r"([{-~\[-` -&(-+:-@/])"), r" \1 "),
+    (re.compile(r"([^0-9])([.,])"), r"\1 \2 "),
+    (re.compile(r"([.,])([^0-9])"), r" \1 \2"),
+    (re.compile(r"([0-9])(-)"), r"\1 \2 "),
+)
+
+_TOKENIZERS: dict[str, Tokenizer] = {
+    "default": tokenize,
+    "whitespace": str.split,
+    "parlai": tokenize_parlai,
+    "bert": tokenize_bert,
+    "13a": tokenize_13a,
+}
 
 
 def tokenizer(name: str, *, where: str = "--tokenizer") -> Tokenizer:

@@ -1,0 +1,133 @@
+"""The contract of every measure: statistics per response, merge, score (after sacreBLEU).
+
+`Metric.statistics` looks at text once and keeps what the value needs of each response.
+Statistics are indexed and concatenated like arrays, so folds, shards, bootstrap and permutation
+tests never touch text again. `Metric.score` turns any selection of them into the value.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialbench.metrics.texts import Ragged, Texts
+
+Direction = Literal["higher", "lower", "none"]
+BLOCK_TOKENS = 1 << 18
+
+
+@dataclass(frozen=True)
+class Dense:
+    """Statistics of a fixed number of columns: `values` is (responses, columns)."""
+
+    values: NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, index: Any) -> Dense:
+        return Dense(self.values[index])
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Dense]) -> Dense:
+        """All responses of `parts`, in order."""
+        return cls(np.concatenate([part.values for part in parts]))
+
+
+S = TypeVar("S", Dense, Ragged)
+
+
+class Metric(ABC, Generic[S]):
+    """A measure of a set of responses.
+
+    Attributes:
+        name: how `--metrics` calls it.
+        tokenizer: name of the tokeniser that its texts must have gone through.
+        signature: every choice that changes the value; values of different signatures do not
+            compare.
+        direction: which values are better.
+        needs: what it must be given besides text ("vectors", "wordnet"), so that nothing is
+            loaded or trained in vain.
+        missing: what it would need but was not given; its value is NaN then, whatever the text.
+        version: raised when a change of the code changes the value.
+    """
+
+    direction: ClassVar[Direction] = "higher"
+    needs: ClassVar[frozenset[str]] = frozenset()
+    version: ClassVar[int] = 1
+    missing: str = ""
+
+    def __init__(self, name: str, recipe: str, tokenizer: str) -> None:
+        self.name = name
+        self.tokenizer = tokenizer
+        self.signature = f"{recipe}|tok:{tokenizer}|v:{self.version}"
+
+    @abstractmethod
+    def statistics(self, texts: Texts) -> S:
+        """What the value needs of each response, in the order of `texts`."""
+
+    @abstractmethod
+    def score(self, statistics: S) -> float:
+        """The value of these responses; NaN where it is not defined."""
+
+    def replicate(self, statistics: S) -> float:
+        """The value as folds and intervals use it: equal to `score` up to rounding, but fast."""
+        return self.score(statistics)
+
+    def per_response(self, statistics: S) -> NDArray[np.float64] | None:
+        """(responses,) values for paired tests, NaN where an example is left out.
+
+        None where the measure exists for a whole set only.
+        """
+        return None
+
+    def count(self, statistics: S) -> int:
+        """How many responses the value rests on."""
+        return len(statistics)
+
+    @abstractmethod
+    def reason(self, statistics: S) -> str:
+        """Why `score` of these statistics is NaN; empty where it is not."""
+
+
+class MeanMetric(Metric[Dense]):
+    """A measure whose value is the mean over the responses that have one.
+
+    The mean is correctly rounded, hence the same for every order of the responses.
+    """
+
+    @abstractmethod
+    def values(self, texts: Texts) -> NDArray[np.float64]:
+        """(responses,) one value each, NaN where the example is left out."""
+
+    @abstractmethod
+    def absence(self) -> str:
+        """Why no response at all has a value."""
+
+    def statistics(self, texts: Texts) -> Dense:
+        """(responses, 1) the values."""
+        return Dense(self.values(texts)[:, None])
+
+    def score(self, statistics: Dense) -> float:
+        """The mean of the values that are there."""
+        values = statistics.values[:, 0]
+        there = values[~np.isnan(values)]
+        return math.fsum(there) / len(there) if len(there) else math.nan
+
+    def per_response(self, statistics: Dense) -> NDArray[np.float64]:
+        """(responses,) the values themselves."""
+        return np.asarray(statistics.values[:, 0], dtype=np.float64)
+
+    def count(self, statistics: Dense) -> int:
+        """How many responses have a value."""
+        return int(np.count_nonzero(~np.isnan(statistics.values[:, 0])))
+
+    def reason(self, statistics: Dense) -> str:
+        """Why there is no mean."""
+        return "" if self.count(statistics) else self.absence()

@@ -1,0 +1,163 @@
+"""METEOR as nltk computes it (Banerjee and Lavie, 2005), on what is known per word."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+from itertools import pairwise
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialbench.metrics.base import MeanMetric
+from dialbench.metrics.overlap import NO_REFERENCES
+from dialbench.metrics.texts import Interner, Texts
+from dialbench.metrics.wordnet import MISSING, WordNet
+
+_ALPHA, _BETA, _GAMMA = 0.9, 3.0, 0.5
+
+
+class Meteor(MeanMetric):
+    """meteor: nltk's METEOR (alpha 0.9, beta 3, gamma 0.5), mean over examples, in [0, 1).
+
+    Equal to `nltk.translate.meteor_score.meteor_score` on the same tokens with the same WordNet;
+    the best of several references. An empty response counts 0; examples without a reference are
+    left out. It is not METEOR 1.5, and values with different WordNets do not compare: the
+    signature names both.
+
+    Args:
+        tokenizer: name of the tokeniser.
+        wordnet: where synonyms come from; None gives NaN and a reason.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset({"wordnet"})
+
+    def __init__(self, tokenizer: str, wordnet: WordNet | None) -> None:
+        source = wordnet.checksum[:12] if wordnet else "missing"
+        super().__init__(
+            "meteor",
+            f"meteor-nltk|alpha:0.9|beta:3|gamma:0.5|match:exact,stem,synonym"
+            f"|wordnet:{source}|references:max",
+            tokenizer,
+        )
+        self._wordnet = wordnet
+        self.missing = "" if wordnet else MISSING
+
+    def values(self, texts: Texts) -> NDArray[np.float64]:
+        """(responses,) METEOR with the best reference."""
+        if self._wordnet is None:
+            return np.full(len(texts), np.nan)
+        words = _words(texts, self._wordnet)
+        references = texts.references.lists()
+        scores = np.full(len(texts), np.nan)
+        for place, (response, count) in enumerate(
+            zip(texts.responses.lists(), np.diff(texts.owned).tolist(), strict=True)
+        ):
+            own = [words[number] for number in response]
+            for _ in range(count):
+                other = [words[number] for number in next(references)]
+                scores[place] = np.fmax(scores[place], _meteor(own, other))
+        return scores
+
+    def absence(self) -> str:
+        """What is missing."""
+        return self.missing or NO_REFERENCES
+
+
+class _Word(NamedTuple):
+    """What matching needs of a word: its lower-cased form, its stem, and stems that mean it."""
+
+    form: int
+    stem: int
+    synonyms: frozenset[int]
+
+
+def _words(texts: Texts, wordnet: WordNet) -> list[_Word]:
+    """Every word of the texts, by its number."""
+    from nltk.stem.porter import PorterStemmer
+
+    stemmer = PorterStemmer()
+    forms, stems = Interner(), Interner()
+    numbers = [(forms[word.lower()], stems[stemmer.stem(word)]) for word in texts.words]
+    said = {numbers[word][1] for word in np.unique(texts.responses.values).tolist()}
+    synonyms = [
+        _synonyms(stem, stems, wordnet) if number in said else frozenset()
+        for stem, number in stems.items()
+    ]
+    return [_Word(form, stem, synonyms[stem]) for form, stem in numbers]
+
+
+def _synonyms(stem: str, stems: Interner, wordnet: WordNet) -> frozenset[int]:
+    """The synonyms that are stems of the texts; others cannot match.
+
+    Stems instead of words, on both sides, because nltk goes on with what its stem step left.
+    """
+    return frozenset(stems[other] for other in wordnet.synonyms(stem) if other in stems)
+
+
+def _meteor(response: Sequence[_Word], reference: Sequence[_Word]) -> float:
+    pairs = _align(response, reference)
+    if not pairs:
+        return 0.0
+    precision, recall = len(pairs) / len(response), len(pairs) / len(reference)
+    mean = (precision * recall) / (_ALPHA * precision + (1 - _ALPHA) * recall)
+    penalty: float = _GAMMA * (_chunks(pairs) / len(pairs)) ** _BETA
+    return (1 - penalty) * mean
+
+
+def _align(response: Sequence[_Word], reference: Sequence[_Word]) -> list[tuple[int, int]]:
+    """Pairs of places that match: first by form, what is left by stem, then by synonym."""
+    own, other = list(range(len(response))), list(range(len(reference)))
+    pairs = _match(own, other, [w.form for w in response], [w.form for w in reference])
+    if own and other:
+        pairs += _match(own, other, [w.stem for w in response], [w.stem for w in reference])
+    if own and other:
+        pairs += _match_synonyms(own, other, response, reference)
+    return sorted(pairs)
+
+
+def _match(
+    own: list[int], other: list[int], own_keys: Sequence[Hashable], other_keys: Sequence[Hashable]
+) -> list[tuple[int, int]]:
+    """Matches equal keys from the end, each with the last place still free, as nltk does.
+
+    Matched places are taken out of `own` and `other`.
+    """
+    free = defaultdict(list)
+    for place in other:
+        free[other_keys[place]].append(place)
+    pairs = [
+        (place, free[own_keys[place]].pop()) for place in reversed(own) if free.get(own_keys[place])
+    ]
+    _take_out(pairs, own, other)
+    return pairs
+
+
+def _match_synonyms(
+    own: list[int], other: list[int], response: Sequence[_Word], reference: Sequence[_Word]
+) -> list[tuple[int, int]]:
+    """Matches from the end with the last free place that holds a synonym."""
+    left = list(other)
+    stems = {reference[place].stem for place in left}
+    pairs = []
+    for place in reversed(own):
+        synonyms = response[place].synonyms & stems
+        match = next((p for p in reversed(left) if reference[p].stem in synonyms), None)
+        if match is not None:
+            left.remove(match)
+            pairs.append((place, match))
+    return pairs
+
+
+def _take_out(pairs: list[tuple[int, int]], own: list[int], other: list[int]) -> None:
+    if pairs:
+        gone, taken = (set(places) for places in zip(*pairs, strict=True))
+        own[:] = [place for place in own if place not in gone]
+        other[:] = [place for place in other if place not in taken]
+
+
+def _chunks(pairs: Sequence[tuple[int, int]]) -> int:
+    """Runs of matches that are neighbours in both texts."""
+    follows = (b == (a[0] + 1, a[1] + 1) for a, b in pairwise(pairs))
+    return len(pairs) - sum(follows)

@@ -1,0 +1,200 @@
+"""Responses and references as numbers: tokenised once, for all measures."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialbench.records import Example
+from dialbench.text.tokenizer import Tokenizer
+
+T = TypeVar("T")
+
+
+class Interner(dict[str, int]):
+    """Numbers words as they come: `interner[word]` is its number, new words get the next one.
+
+    Numbers are dense from 0 and the order of the keys is the order of the numbers.
+    """
+
+    def __missing__(self, word: str) -> int:
+        number = self[word] = len(self)
+        return number
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """Texts of different lengths, one after the other.
+
+    Attributes:
+        values: (tokens,) int32 word numbers.
+        offsets: (texts + 1,) int64; text i is `values[offsets[i]:offsets[i + 1]]`.
+        words: what the numbers mean.
+    """
+
+    values: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+    words: Interner
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """(texts,) number of tokens of each text."""
+        return np.diff(self.offsets)
+
+    def __getitem__(self, index: Any) -> Ragged:
+        lengths = self.lengths[index]
+        offsets = _offsets(lengths)
+        shift = np.repeat(self.offsets[:-1][index] - offsets[:-1], lengths)
+        return Ragged(self.values[np.arange(offsets[-1]) + shift], offsets, self.words)
+
+    def part(self, start: int, stop: int) -> Ragged:
+        """Texts `start` to `stop` (exclusive), without copying their tokens."""
+        offsets = self.offsets[start : stop + 1]
+        return Ragged(self.values[offsets[0] : offsets[-1]], offsets - offsets[0], self.words)
+
+    def lists(self) -> Iterator[list[int]]:
+        """The word numbers of each text as a list."""
+        for start, stop in zip(self.offsets[:-1].tolist(), self.offsets[1:].tolist(), strict=True):
+            yield self.values[start:stop].tolist()
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Ragged]) -> Ragged:
+        """All texts of `parts`, in order, numbered as the first part is.
+
+        Parts may come from different interners (shards of several processes); words that the
+        first one does not know are added to it.
+        """
+        words = parts[0].words
+        values = np.concatenate([_renumbered(part, words) for part in parts])
+        return cls(values, _offsets(np.concatenate([part.lengths for part in parts])), words)
+
+
+def _offsets(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
+
+
+def _renumbered(part: Ragged, words: Interner) -> NDArray[np.int32]:
+    if part.words is words:
+        return part.values
+    numbers = np.fromiter((words[word] for word in part.words), np.int32, len(part.words))
+    return numbers[part.values]
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Responses with their references, tokenised.
+
+    Attributes:
+        responses: (responses,) texts.
+        references: (references,) texts of all examples, one example after the other.
+        owned: (responses + 1,) int64; example i has the references
+            `owned[i]` to `owned[i + 1]` (exclusive).
+        dialogues: (responses,) the dialogue each example belongs to.
+    """
+
+    responses: Ragged
+    references: Ragged
+    owned: NDArray[np.int64]
+    dialogues: Sequence[str]
+    _made: dict[Callable[[Texts], Any], Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def build(
+        cls,
+        pairs: Iterable[tuple[Example, str]],
+        tokenize: Tokenizer,
+        words: Interner | None = None,
+    ) -> Texts:
+        """Tokenises a stream of examples and responses; nothing else of them is kept.
+
+        Args:
+            pairs: each example with the response to its context.
+            tokenize: text to tokens.
+            words: numbers words; pass the one of other texts to continue its numbering.
+        """
+        words = Interner() if words is None else words
+        responses, references, owned = _Column(words), _Column(words), array("q", [0])
+        dialogues: list[str] = []
+        for example, response in pairs:
+            responses.append(tokenize(response))
+            for reference in example.references:
+                references.append(tokenize(reference))
+            owned.append(len(references))
+            known = bool(dialogues) and dialogues[-1] == example.dialogue_id
+            dialogues.append(dialogues[-1] if known else example.dialogue_id)
+        counts = np.asarray(owned, np.int64)
+        return cls(responses.ragged(), references.ragged(), counts, dialogues)
+
+    def __len__(self) -> int:
+        return len(self.responses)
+
+    @property
+    def words(self) -> Interner:
+        """What the numbers of responses and references mean."""
+        return self.responses.words
+
+    @property
+    def owners(self) -> NDArray[np.int64]:
+        """(references,) the response that each reference belongs to."""
+        return np.repeat(np.arange(len(self)), np.diff(self.owned))
+
+    def part(self, start: int, stop: int) -> Texts:
+        """Responses `start` to `stop` (exclusive) with their references."""
+        owned = self.owned[start : stop + 1]
+        references = self.references.part(int(owned[0]), int(owned[-1]))
+        responses = self.responses.part(start, stop)
+        return Texts(responses, references, owned - owned[0], self.dialogues[start:stop])
+
+    def blocks(self, tokens: int) -> Iterator[Texts]:
+        """Parts of about `tokens` tokens, references included; never less than one response."""
+        ends = self.responses.offsets[1:] + self.references.offsets[self.owned[1:]]
+        start = 0
+        while start < len(self):
+            limit = tokens + (int(ends[start - 1]) if start else 0)
+            stop = max(int(np.searchsorted(ends, limit, side="right")), start + 1)
+            yield self.part(start, stop)
+            start = stop
+
+    def best(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(responses,) the highest of the (references,) scores of each response.
+
+        NaN scores count only where a response has no other; NaN too without references.
+        """
+        best = np.full(len(self), np.nan)
+        np.fmax.at(best, self.owners, scores)
+        return best
+
+    def once(self, make: Callable[[Texts], T]) -> T:
+        """`make(self)`, worked out the first time only; for what several measures share."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        return cast(T, self._made[make])
+
+
+class _Column:
+    """A growing `Ragged`."""
+
+    def __init__(self, words: Interner) -> None:
+        self._number = words.__getitem__
+        self._words = words
+        self._values = array("i")
+        self._offsets = array("q", [0])
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    def append(self, tokens: list[str]) -> None:
+        self._values.extend(map(self._number, tokens))
+        self._offsets.append(len(self._values))
+
+    def ragged(self) -> Ragged:
+        values = np.asarray(self._values, np.int32)
+        return Ragged(values, np.asarray(self._offsets, np.int64), self._words)

@@ -1,0 +1,126 @@
+"""What holds for every measure."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dialbench.errors import UnknownName
+from dialbench.metrics.base import Dense
+from dialbench.metrics.registry import DEFAULT, MetricSettings, create, names, needs
+from dialbench.metrics.texts import Interner
+
+ORDERED = {"mtld", "mattr", "mattr-50"}
+
+sentence = st.lists(st.sampled_from("abcdefgzq"), max_size=8).map(" ".join)
+example = st.tuples(sentence, st.lists(sentence, max_size=3).map(tuple))
+examples = st.lists(example, min_size=1, max_size=9)
+
+
+def same(one, other):
+    return one == other or (math.isnan(one) and math.isnan(other))
+
+
+def score(metric, texts):
+    return metric.score(metric.statistics(texts))
+
+
+@settings(max_examples=60)
+@given(examples=examples, data=st.data())
+def test_any_shards_merge_to_exactly_the_same_value(texts_of, every_metric, examples, data):
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(examples)), max_size=3)))
+    bounds = zip([0, *cuts], [*cuts, len(examples)], strict=True)
+    shards = [examples[start:stop] for start, stop in bounds]
+    common = Interner() if data.draw(st.booleans()) else None
+    whole = texts_of(*zip(*examples, strict=True))
+    parts = [
+        texts_of([r for r, _ in shard], [refs for _, refs in shard], words=common)
+        for shard in shards
+    ]
+    for metric in every_metric(*DEFAULT):
+        statistics = metric.statistics(whole)
+        merged = type(statistics).concatenate([metric.statistics(part) for part in parts])
+        assert len(merged) == len(examples)
+        assert same(metric.score(merged), metric.score(statistics)), metric.name
+        assert metric.count(merged) == metric.count(statistics)
+        assert metric.reason(merged) == metric.reason(statistics)
+
+
+@settings(max_examples=60)
+@given(examples=examples, data=st.data())
+def test_order_does_not_matter_unless_said(texts_of, every_metric, examples, data):
+    shuffled = data.draw(st.permutations(examples))
+    for metric in every_metric(*sorted(set(DEFAULT) - ORDERED)):
+        one, other = (score(metric, texts_of(*zip(*e, strict=True))) for e in (examples, shuffled))
+        assert same(one, other), metric.name
+
+
+@settings(max_examples=60)
+@given(examples=examples, data=st.data())
+def test_indexed_statistics_are_those_of_the_chosen_responses(
+    texts_of, every_metric, examples, data
+):
+    places = st.integers(0, len(examples) - 1)
+    index = data.draw(st.lists(places, min_size=1, max_size=9))
+    texts = texts_of(*zip(*examples, strict=True))
+    drawn = texts_of(*zip(*(examples[i] for i in index), strict=True))
+    for metric in every_metric(*DEFAULT):
+        chosen = metric.statistics(texts)[np.array(index)]
+        assert same(metric.score(chosen), score(metric, drawn)), metric.name
+        assert same(metric.score(chosen), pytest.approx(metric.replicate(chosen), nan_ok=True))
+
+
+@given(examples=examples)
+def test_nan_always_comes_with_a_reason_and_values_never_do(texts_of, every_metric, examples):
+    texts = texts_of(*zip(*examples, strict=True))
+    for metric in every_metric(*DEFAULT):
+        statistics = metric.statistics(texts)
+        assert math.isnan(metric.score(statistics)) == bool(metric.reason(statistics)), metric.name
+
+
+def test_responses_keep_their_values_in_any_selection(texts_of, every_metric):
+    texts = texts_of(["a b", "c", ""], [("a",), (), ("b c", "a")])
+    for metric in every_metric("rouge-l", "meteor", "emb-average", "length"):
+        statistics = metric.statistics(texts)
+        values = metric.per_response(statistics)
+        np.testing.assert_array_equal(
+            metric.per_response(statistics[np.array([2, 0])]), values[[2, 0]]
+        )
+
+
+def test_no_responses_are_never_scored_as_zero(texts_of, every_metric):
+    for metric in every_metric(*DEFAULT):
+        statistics = metric.statistics(texts_of([]))
+        assert len(statistics) == 0
+        assert math.isnan(metric.score(statistics))
+        assert metric.reason(statistics)
+
+
+def test_dense_statistics_concatenate_in_order():
+    merged = Dense.concatenate([Dense(np.array([[1.0]])), Dense(np.array([[2.0], [3.0]]))])
+    assert merged.values.tolist() == [[1.0], [2.0], [3.0]]
+
+
+def test_every_name_makes_a_measure_of_that_name(every_metric):
+    assert sorted(DEFAULT) == names()
+    metrics = every_metric(*DEFAULT)
+    assert [metric.name for metric in metrics] == list(DEFAULT)
+    assert len({metric.signature for metric in metrics}) == len(DEFAULT)
+    assert {metric.name for metric in metrics if metric.direction != "higher"} == {"length"}
+    assert all(metric.signature.endswith("|tok:whitespace|v:1") for metric in metrics)
+
+
+def test_an_unknown_name_is_answered_with_the_nearest():
+    with pytest.raises(UnknownName, match=r"--metrics: unknown metric 'rouge'.*'rouge-l'"):
+        create(["length", "rouge"], MetricSettings())
+    with pytest.raises(UnknownName, match="blue-1"):
+        needs(["blue-1"])
+
+
+def test_needs_are_known_before_anything_is_loaded():
+    assert needs(["dist-1", "bleu-4"]) == frozenset()
+    assert needs(["emb-greedy", "meteor", "emb-average"]) == {"vectors", "wordnet"}

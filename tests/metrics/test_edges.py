@@ -1,0 +1,91 @@
+"""The results that docs/metrics.md states for unusual responses."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from dialbench.metrics.registry import DEFAULT
+
+NAN = math.nan
+REFERENCE_FREE = DEFAULT[:9]
+LONG = " ".join("abcdefgh"[(i * i + i // 7) % 8] for i in range(600))
+
+# METEOR: recall 1, precision 1/2, one chunk of two matches; then ROUGE-L and embeddings.
+EMOJI = (0.5 / 0.55 * (1 - 0.5 / 8), 2 / 3, NAN, 0, NAN)
+
+# name: responses, references, values in the order of DEFAULT: length, dist-1..3, intra-dist-1..2,
+# mtld, mattr, mattr-50, bleu-1..4, meteor, rouge-l, emb-average, -greedy, -extrema.
+CASES = {
+    "one token": (
+        ["a"],
+        [("a",)],
+        [1, 1, 0, 0, 1, NAN, 1, 1, 1, 1, 0, 0, 0, 0.5, 1, 1, 1, 1],
+    ),
+    "all empty": (
+        ["", ""],
+        [("a",), ("b",)],
+        [0, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, *[0] * 9],
+    ),
+    "one empty": (
+        ["a", ""],
+        [("a",), ("a",)],
+        [0.5, 1, 0, 0, 1, NAN, 1, 1, 1, math.exp(-1), 0, 0, 0, 0.25, *[0.5] * 4],
+    ),
+    "punctuation only": (
+        ["? !"],
+        [("? ?",)],
+        [2, 1, 0.5, 0, 1, 1, 2, 1, 1, 0.5, 0, 0, 0, 0.25, 0.5, NAN, 0, NAN],
+    ),
+    "emoji and Chinese": (
+        ["你 好 😀 😀"],
+        [("你 好",)],
+        [4, 0.75, 0.75, 0.5, 0.75, 1, 4.24, 0.75, 0.75, 0.5, 6**-0.5, 0, 0, *EMOJI],
+    ),
+    "all identical": (
+        ["a b", "a b"],
+        [("a b",), ("a b",)],
+        [2, 0.5, 0.25, 0, 1, 1, 4, 0.5, 0.5, 1, 1, 0, 0, 0.9375, 1, 1, 1, 1],
+    ),
+    "no reference": (
+        ["a b"],
+        [()],
+        [2, 1, 0.5, 0, 1, 1, 2, 1, 1, *[NAN] * 9],
+    ),
+    "some without reference": (
+        ["a b", "c d"],
+        [(), ("c d",)],
+        [2, 1, 0.5, 0, 1, 1, 4, 1, 1, 1, 1, 0, 0, 0.9375, 1, 1, 1, 1],
+    ),
+    "several references": (
+        ["a b"],
+        [("q q q", "a b", "h")],
+        [2, 1, 0.5, 0, 1, 1, 2, 1, 1, 1, 1, 0, 0, 0.9375, 1, 1, 1, 1],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_stated_results(texts_of, every_metric, case):
+    responses, references, expected = CASES[case]
+    texts = texts_of(responses, references)
+    scores = {m.name: m.score(m.statistics(texts)) for m in every_metric(*DEFAULT)}
+    stated = dict(zip(DEFAULT, expected, strict=True))
+    assert scores == pytest.approx(stated, rel=1e-12, abs=1e-12, nan_ok=True)
+
+
+def test_six_hundred_tokens_are_a_response_like_any_other(texts_of, every_metric):
+    texts = texts_of([LONG, "a"], [(LONG, "b"), ("a",)])
+    scores = {m.name: m.score(m.statistics(texts)) for m in every_metric(*DEFAULT)}
+    assert scores["length"] == 300.5
+    assert scores["dist-1"] == 8 / 601
+    assert all(0 < scores[name] < 601 for name in REFERENCE_FREE)
+    for name in ("bleu-1", "bleu-4", "rouge-l", "emb-average", "emb-greedy", "emb-extrema"):
+        assert scores[name] == pytest.approx(1.0, abs=1e-9)
+    assert scores["meteor"] == pytest.approx((1 - 0.5 / 600**3 + 0.5) / 2)
+
+
+def test_default_tokens_of_unusual_text(texts_of, every_metric):
+    texts = texts_of(["!!! 😀😀", "你好。", " \n\t "], tokenize="default")
+    assert texts.responses.lengths.tolist() == [5, 2, 0]

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rouge_score import rouge_scorer
+from sacrebleu.metrics import BLEU
+
+from dialbench.metrics.overlap import Bleu, RougeL, common_subsequence
+
+sentence = st.lists(st.sampled_from("abcde"), max_size=9).map(" ".join)
+example = st.tuples(sentence, st.lists(sentence, min_size=1, max_size=3).map(tuple))
+examples = st.lists(example, min_size=1, max_size=6)
+
+
+def value(metric, texts):
+    return metric.score(metric.statistics(texts))
+
+
+def sacrebleu(examples, n):
+    most = max(len(references) for _, references in examples)
+    padded = [(*own, *[own[0]] * (most - len(own))) for _, own in examples]
+    peer = BLEU(tokenize="none", smooth_method="none", max_ngram_order=n, force=True)
+    streams = [list(stream) for stream in zip(*padded, strict=True)]
+    return peer.corpus_score([response for response, _ in examples], streams).score / 100
+
+
+@given(examples, st.integers(1, 4))
+def test_bleu_is_that_of_sacrebleu(texts_of, examples, n):
+    texts = texts_of(*zip(*examples, strict=True))
+    expected = sacrebleu(examples, n)
+    assert value(Bleu(n, "whitespace"), texts) == pytest.approx(expected, rel=1e-12, abs=1e-15)
+
+
+def test_bleu_worked_by_hand(texts_of):
+    texts = texts_of(["a b c", "a a"], [("a b d e", "c"), ("a",)])
+    assert value(Bleu(1, "whitespace"), texts) == pytest.approx(4 / 5)
+    assert value(Bleu(2, "whitespace"), texts) == pytest.approx(math.sqrt(4 / 5 * 1 / 3))
+    short = texts_of(["a b"], [("a b c",)])
+    assert value(Bleu(1, "whitespace"), short) == pytest.approx(math.exp(1 - 3 / 2))
+
+
+def test_matches_are_clipped_by_any_one_reference(texts_of):
+    texts = texts_of(["a a a a"], [("a a b b", "a a c c")])
+    assert value(Bleu(1, "whitespace"), texts) == pytest.approx(2 / 4)
+
+
+def test_examples_without_reference_are_left_out_of_bleu(texts_of):
+    metric = Bleu(2, "whitespace")
+    some = metric.statistics(texts_of(["a b", "c d e"], [("a b",), ()]))
+    assert (metric.score(some), metric.count(some), metric.reason(some)) == (1.0, 1, "")
+    none = metric.statistics(texts_of(["a b"]))
+    assert math.isnan(metric.score(none))
+    assert metric.reason(none) == "no example has a reference"
+    assert metric.per_response(some) is None
+
+
+@pytest.mark.parametrize("name", [*(f"bleu-{n}" for n in (1, 2, 3, 4)), "rouge-l"])
+def test_identical_texts_score_one(texts_of, every_metric, name):
+    (metric,) = every_metric(name)
+    assert value(metric, texts_of(["a b c d", "a a b b c"], [("a b c d",), ("a a b b c",)])) == 1
+
+
+@given(sentence, st.lists(sentence, min_size=1, max_size=3))
+def test_rouge_is_that_of_rouge_score(texts_of, response, references):
+    class Split:
+        tokenize = staticmethod(str.split)
+
+    peer = rouge_scorer.RougeScorer(["rougeL"], tokenizer=Split())
+    expected = peer.score_multi(references, response)["rougeL"].fmeasure
+    actual = value(RougeL("whitespace"), texts_of([response], [references]))
+    assert actual == pytest.approx(expected, rel=1e-12)
+
+
+def test_rouge_leaves_out_examples_without_reference(texts_of):
+    metric = RougeL("whitespace")
+    statistics = metric.statistics(texts_of(["a b", "a", "c"], [("b a c",), (), ("a",)]))
+    np.testing.assert_array_equal(metric.per_response(statistics), [2 / 5, np.nan, 0.0])
+    assert (metric.score(statistics), metric.count(statistics)) == (1 / 5, 2)
+
+
+@given(st.lists(st.integers(0, 3), max_size=90), st.lists(st.integers(0, 3), max_size=90))
+def test_the_longest_common_subsequence_is_that_of_the_table(one, other):
+    row = [0] * (len(other) + 1)
+    for x in one:
+        corner = 0
+        for j, y in enumerate(other, start=1):
+            corner, row[j] = row[j], corner + 1 if x == y else max(row[j], row[j - 1])
+    assert common_subsequence(one, other) == row[-1]
