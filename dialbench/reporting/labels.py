@@ -1,0 +1,170 @@
+"""Names beside the points of a scatter plot, placed so that they stay readable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialbench.reporting.canvas import GREY, halo
+
+_DIRECTIONS = ((1, 1), (-1, 1), (1, -1), (-1, -1), (1, 0), (-1, 0), (0, 1), (0, -1))
+_DISTANCES = (4.0, 11.0, 19.0, 29.0, 41.0, 55.0, 71.0)
+_POINT_RADIUS = 4.0
+_HALF_LINE = 0.8
+_OUTSIDE = 1000.0
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle on the page, in typographic points."""
+
+    left: float
+    bottom: float
+    right: float
+    top: float
+
+    @classmethod
+    def around(cls, x: float, y: float, width: float, height: float) -> Box:
+        """The box of that size with its centre at (x, y)."""
+        return cls(x - width / 2, y - height / 2, x + width / 2, y + height / 2)
+
+    def overlap(self, other: Box) -> float:
+        """The area that both cover."""
+        width = min(self.right, other.right) - max(self.left, other.left)
+        height = min(self.top, other.top) - max(self.bottom, other.bottom)
+        return max(width, 0.0) * max(height, 0.0)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a label stands: its centre relative to its point, and how far they are apart.
+
+    `near` is the spot of the label's edge that is nearest to the point.
+    """
+
+    x: float
+    y: float
+    distance: float
+    near: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point with its name, and the ends of its whiskers in each direction."""
+
+    text: str
+    x: float
+    y: float
+    left: float
+    right: float
+    low: float
+    high: float
+
+
+def place(
+    points: Sequence[tuple[float, float]],
+    sizes: Sequence[tuple[float, float]],
+    page: Box,
+    obstacles: Sequence[Box] = (),
+) -> list[Place]:
+    """A place for each label, in turn: near its point, and covering as little as possible.
+
+    Args:
+        points: (x, y) of what is labelled.
+        sizes: width and height of each label.
+        page: where labels belong.
+        obstacles: what else no label should cover.
+
+    Returns:
+        One place a point. A point further away weighs as much as one square point covered.
+    """
+    taken = [Box.around(x, y, 2 * _POINT_RADIUS, 2 * _POINT_RADIUS) for x, y in points]
+    taken += obstacles
+    places = []
+    for (x, y), (width, height) in zip(points, sizes, strict=True):
+        costs = {}
+        for candidate in _candidates(width, height):
+            box = Box.around(x + candidate.x, y + candidate.y, width, height)
+            outside = width * height - box.overlap(page)
+            covered = sum(box.overlap(other) for other in taken)
+            costs[candidate] = covered + _OUTSIDE * outside + candidate.distance
+        best = min(costs, key=costs.__getitem__)
+        places.append(best)
+        taken.append(Box.around(x + best.x, y + best.y, width, height))
+    return places
+
+
+def write(axes: Any, points: Sequence[Point]) -> list[Any]:
+    """Writes the names beside their points, clear of points, whiskers and each other.
+
+    A line leads to names that had to move away. The axes must have their final limits.
+
+    Args:
+        axes: of matplotlib, where to write.
+        points: in data coordinates.
+
+    Returns:
+        The annotations, one a point.
+    """
+    axes.figure.canvas.draw()
+    notes = [
+        axes.annotate(
+            point.text,
+            (point.x, point.y),
+            (0, 0),
+            textcoords="offset points",
+            ha="center",
+            va="center",
+            path_effects=halo(),
+        )
+        for point in points
+    ]
+    for note, spot in zip(notes, _spots(axes, points, notes), strict=True):
+        note.set_position((spot.x, spot.y))
+        # Text that reaches over the edge must not make the axes smaller once it is placed.
+        note.set_in_layout(False)
+        if spot.distance > _DISTANCES[0]:
+            _lead(axes, note.xy, spot.near)
+    return notes
+
+
+def _spots(axes: Any, points: Sequence[Point], notes: Sequence[Any]) -> list[Place]:
+    to_points = 72 / axes.figure.dpi
+
+    def on_page(x: float, y: float) -> NDArray[np.float64]:
+        return np.asarray(axes.transData.transform((x, y)) * to_points)
+
+    def line(start: tuple[float, float], end: tuple[float, float]) -> Box:
+        low, high = on_page(*start) - _HALF_LINE, on_page(*end) + _HALF_LINE
+        return Box(low[0], low[1], high[0], high[1])
+
+    extents = [note.get_window_extent() for note in notes]
+    return place(
+        [(x, y) for x, y in (on_page(point.x, point.y) for point in points)],
+        [(box.width * to_points + 2, box.height * to_points + 1) for box in extents],
+        Box(*(axes.bbox.extents * to_points).tolist()),
+        [
+            whisker
+            for p in points
+            for whisker in (
+                line((p.left, p.y), (p.right, p.y)),
+                line((p.x, p.low), (p.x, p.high)),
+            )
+        ],
+    )
+
+
+def _candidates(width: float, height: float) -> Iterator[Place]:
+    for distance in _DISTANCES:
+        for right, up in _DIRECTIONS:
+            x, y = right * (distance + width / 2), up * (distance + height / 2)
+            yield Place(x, y, distance, (right * distance, up * distance))
+
+
+def _lead(axes: Any, point: tuple[float, float], end: tuple[float, float]) -> None:
+    line = {"arrowstyle": "-", "color": GREY, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 3}
+    axes.annotate("", point, end, textcoords="offset points", arrowprops=line)

@@ -1,0 +1,126 @@
+"""What must be said under a table so that its numbers can be understood and repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from dialbench.records import Table
+from dialbench.reporting.lines import Line
+from dialbench.reporting.marks import Marks, Rules
+
+
+def notes(
+    table: Table,
+    members: Sequence[Line],
+    marks: Mapping[str, Marks],
+    rules: Rules,
+    said: Sequence[str],
+) -> tuple[str, ...]:
+    """The notes of a table, each once, as whole sentences.
+
+    Args:
+        table: the table without its notes.
+        members: the lines that its rows show.
+        marks: how each column was marked, by column name.
+        rules: what was taken as significant.
+        said: what the corpus wants to be said.
+    """
+    found = [
+        *_sizes(members),
+        *_seeds(members),
+        *_tests(table, members, marks, rules),
+        *_unfinished(members),
+        *_absences(table),
+        *(f"{c.title}: {c.signature}." for c in table.columns if c.signature),
+        *said,
+        *_warnings(members),
+    ]
+    return tuple(dict.fromkeys(found))
+
+
+def _sizes(members: Sequence[Line]) -> Iterator[str]:
+    full = max((line.size for line in members), default=0)
+    if full:
+        yield f"{full:,} responses per system."
+    for line in members:
+        if line.size not in (0, full):
+            yield f"{line.label}: {line.size:,} responses only, hence not ranked."
+
+
+def _seeds(members: Sequence[Line]) -> Iterator[str]:
+    labels: dict[int, list[str]] = {}
+    for line in members:
+        labels.setdefault(len(line.done), []).append(line.label)
+    several = {count: of for count, of in labels.items() if count > 1}
+    if several:
+        numbers = "; ".join(f"{count} for {', '.join(of)}" for count, of in several.items())
+        yield f"±: sample standard deviation over training seeds ({numbers})."
+        yield "Values for responses and folds are averaged over seeds before a test."
+
+
+def _tests(
+    table: Table, members: Sequence[Line], marks: Mapping[str, Marks], rules: Rules
+) -> Iterator[str]:
+    tests: dict[str, list[str]] = {}
+    for column in table.columns:
+        for test in sorted(marks[column.name].tests):
+            tests.setdefault(test, []).append(column.title)
+    if tests:
+        correction = {
+            "none": "not corrected for several comparisons",
+            "holm": "corrected within each column after Holm",
+        }[rules.correction]
+        level = f"two-sided p < {rules.alpha:g}, {correction}"
+        yield f"*: differs from the best of its column ({level})."
+    for test, titles in tests.items():
+        yield f"{', '.join(titles)}: {test}."
+    for column in table.columns:
+        if untested := [members[row].label for row in sorted(marks[column.name].untested)]:
+            yield f"{column.title}: no test for {', '.join(untested)}."
+
+
+def _unfinished(members: Sequence[Line]) -> Iterator[str]:
+    said = {
+        "failed": "failed",
+        "interrupted": "was interrupted",
+        "started": "has not finished",
+    }
+    for line in members:
+        for result in line.results:
+            if result.status in said:
+                seed = f" (seed {result.job.seed})" if len(line.results) > 1 else ""
+                reason = f": {result.reason}" if result.reason else ""
+                yield _sentence(f"{line.label}{seed} {said[result.status]}{reason}")
+
+
+def _absences(table: Table) -> Iterator[str]:
+    """Every reason for a dash in a finished row, with the measures and rows it holds for."""
+    finished = [row for row in table.rows if row.status == "done"]
+    titles: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for column in table.columns:
+        labels: dict[str, list[str]] = {}
+        for row in finished:
+            if reason := row.cells[column.name].reason:
+                labels.setdefault(reason, []).append(row.label)
+        for reason, without in labels.items():
+            whole = len(without) == len(finished)
+            titles.setdefault((reason, () if whole else tuple(without)), []).append(column.title)
+    for (reason, of), names in titles.items():
+        whom = f" of {', '.join(of)}" if of else ""
+        yield _sentence(f"Not available: {', '.join(names)}{whom} ({reason})")
+
+
+def _warnings(members: Sequence[Line]) -> Iterator[str]:
+    """What results say of themselves; without names where it holds for all that finished."""
+    labels: dict[str, dict[str, None]] = {}
+    for line in members:
+        for result in line.results:
+            for note in result.notes:
+                labels.setdefault(note, {})[line.label] = None
+    finished = {line.label for line in members if line.done}
+    for note, of in labels.items():
+        yield _sentence(note if finished <= of.keys() else f"{', '.join(of)}: {note}")
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."

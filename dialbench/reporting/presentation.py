@@ -1,0 +1,54 @@
+"""How each measure is headed and printed; whatever is not listed here is printed plainly."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from dialbench.records import Column
+
+_DIVERSITY, _LEXICAL, _OVERLAP = "Diversity", "Lexical", "Overlap"
+_EMBEDDING, _ENTAILMENT, _SEMANTIC = "Embedding", "Entailment", "Semantic"
+
+_KNOWN = {
+    column.name: column
+    for column in (
+        Column("length", "Length", digits=1, direction="none", group=_LEXICAL),
+        Column("mtld", "MTLD", digits=1, group=_LEXICAL),
+        Column("mattr", "MATTR-4", group=_LEXICAL),
+        Column("mattr-50", "MATTR-50", group=_LEXICAL),
+        *(Column(f"dist-{n}", f"Dist-{n}", group=_DIVERSITY) for n in (1, 2, 3)),
+        *(Column(f"intra-dist-{n}", f"Intra-dist-{n}", group=_DIVERSITY) for n in (1, 2)),
+        *(Column(f"ead-{n}", f"EAD-{n}", group=_DIVERSITY) for n in (1, 2)),
+        *(Column(f"ent-{n}", f"Ent-{n}", digits=2, group=_DIVERSITY) for n in (1, 2, 3, 4)),
+        Column("self-bleu", "Self-BLEU", direction="lower", group=_DIVERSITY),
+        Column("novelty", "Novelty", group=_DIVERSITY),
+        Column("generic-rate", "Generic", direction="lower", group=_DIVERSITY),
+        *(Column(f"bleu-{n}", f"BLEU-{n}", group=_OVERLAP) for n in (1, 2, 3, 4)),
+        Column("meteor", "METEOR", group=_OVERLAP),
+        Column("rouge-l", "ROUGE-L", group=_OVERLAP),
+        Column("cider", "CIDEr", group=_OVERLAP),
+        Column("emb-average", "Average", group=_EMBEDDING),
+        Column("emb-greedy", "Greedy", group=_EMBEDDING),
+        Column("emb-extrema", "Extrema", group=_EMBEDDING),
+        Column("ue", "UE", group=_ENTAILMENT),
+        Column("emb-sentence", "Sentence", group=_SEMANTIC),
+        Column("vendi", "Vendi", digits=1, group=_SEMANTIC),
+    )
+}
+
+
+def column_of(metric: str) -> Column:
+    """The column of a measure, without a signature."""
+    return _KNOWN.get(metric) or Column(metric, metric)
+
+
+def clean(text: str) -> str:
+    """`text` on one line, composed, and without characters that cannot be seen."""
+    text = unicodedata.normalize("NFC", " ".join(text.split()))
+    return "".join(c for c in text if unicodedata.category(c) not in ("Cc", "Cf", "Cs"))
+
+
+def slug(text: str) -> str:
+    """`text` as the stem of a file name: letters, digits, `-`, `_` and inner dots."""
+    return re.sub(r"[^\w.]+", "-", text, flags=re.ASCII).strip("-.") or "unnamed"

@@ -1,0 +1,40 @@
+"""One table, one rendering, in every format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dialbench.errors import UnknownName
+from dialbench.records import Table
+from dialbench.reporting.shown import show
+from dialbench.reporting.to_csv import to_csv
+from dialbench.reporting.to_html import to_html
+from dialbench.reporting.to_latex import to_latex
+from dialbench.reporting.to_markdown import to_markdown
+from dialbench.reporting.to_rich import RichTable
+from dialbench.reporting.to_text import to_text
+
+_RENDERERS: dict[str, Callable[[Table], str]] = {
+    "tex": lambda table: to_latex(show(table)),
+    "md": lambda table: to_markdown(show(table)),
+    "html": lambda table: to_html(show(table)),
+    "csv": to_csv,
+    "txt": lambda table: to_text(show(table)),
+}
+FORMATS = tuple(_RENDERERS)
+
+
+def render(table: Table, format: str) -> str:
+    """The table as text in one of `FORMATS`; ends with a line break.
+
+    Raises:
+        UnknownName: there is no such format.
+    """
+    if format not in _RENDERERS:
+        raise UnknownName.of("table format", format, FORMATS, where="--formats")
+    return _RENDERERS[format](table)
+
+
+def terminal(table: Table) -> RichTable:
+    """The table for a rich console: `Console().print(terminal(table))`."""
+    return RichTable(show(table))

@@ -1,0 +1,187 @@
+"""A table as it is read: every value turned into text once, for all formats alike."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from dialbench.records import Cell, Column, Table
+from dialbench.reporting.presentation import clean
+
+DASH, MINUS, PLUS_MINUS, DOWN = "–", "−", "±", "↓"
+CORNER = "System"
+
+
+@dataclass(frozen=True, slots=True)
+class ShownCell:
+    """What a format wraps: `text` is the value, `spread` what follows it ("± 0.012").
+
+    `hint` says more where a format has room for it: the interval, or why there is no value.
+    """
+
+    text: str
+    spread: str = ""
+    bold: bool = False
+    underline: bool = False
+    star: bool = False
+    hint: str = ""
+
+    @property
+    def body(self) -> str:
+        """Value and spread without marks."""
+        return f"{self.text} {self.spread}" if self.spread else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRow:
+    """A row; `ruled` is the first of those that do not compete, where a rule is drawn."""
+
+    label: str
+    cells: tuple[ShownCell, ...]
+    ruled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ShownTable:
+    """A table of texts; `groups` names the group of each column."""
+
+    name: str
+    caption: str
+    titles: tuple[str, ...]
+    groups: tuple[str, ...]
+    rows: tuple[ShownRow, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def spans(self) -> list[tuple[str, int]]:
+        """Neighbouring columns of one group: its title and how many they are; [] without any."""
+        spans = [(title, len(list(columns))) for title, columns in groupby(self.groups)]
+        return spans if any(self.groups) else []
+
+    def footer(
+        self, legend: str = "Bold: best of its column; underlined: second best."
+    ) -> list[str]:
+        """The notes, behind `legend` where there are marks that it explains."""
+        marked = any(cell.bold for row in self.rows for cell in row.cells)
+        return [legend, *self.notes] if marked else list(self.notes)
+
+    def select(self, columns: Sequence[int]) -> ShownTable:
+        """The same rows with some of the columns."""
+        rows = (
+            dataclasses.replace(row, cells=tuple(row.cells[i] for i in columns))
+            for row in self.rows
+        )
+        return dataclasses.replace(
+            self,
+            titles=tuple(self.titles[i] for i in columns),
+            groups=tuple(self.groups[i] for i in columns),
+            rows=tuple(rows),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Markup:
+    """How one format writes marks: pairs stand around the value, the star behind the cell."""
+
+    escape: Callable[[str], str]
+    bold: tuple[str, str]
+    underline: tuple[str, str]
+    star: str
+
+    def cell(self, cell: ShownCell) -> str:
+        """The whole cell."""
+        text = self.escape(cell.text)
+        for applies, (before, after) in ((cell.bold, self.bold), (cell.underline, self.underline)):
+            text = f"{before}{text}{after}" if applies else text
+        spread = f" {self.escape(cell.spread)}" if cell.spread else ""
+        return f"{text}{spread}{self.star if cell.star else ''}"
+
+
+def show(table: Table) -> ShownTable:
+    """The texts of a table."""
+    lower = [f"{DOWN}: lower is better."] if any(map(_is_lower, table.columns)) else []
+    return ShownTable(
+        name=table.name,
+        caption=clean(table.caption),
+        titles=tuple(_title(column) for column in table.columns),
+        groups=tuple(clean(column.group) for column in table.columns),
+        rows=tuple(_rows(table)),
+        notes=tuple(clean(note) for note in (*lower, *table.notes)),
+    )
+
+
+def number(value: float | None, column: Column) -> str:
+    """A value at the precision of its column, with a true minus; a dash where there is none."""
+    if value is None or math.isnan(value):
+        return DASH
+    return f"{value * scale(column):z.{column.digits}f}".replace("-", MINUS)
+
+
+def scale(column: Column) -> int:
+    """What values are multiplied by when shown."""
+    return 100 if column.percent else 1
+
+
+def panels(table: ShownTable, width: int) -> list[ShownTable]:
+    """The table cut into narrower ones with the same rows, each about `width` characters wide.
+
+    The columns of a group stay together where they fit.
+    """
+    room = width - max(map(len, [CORNER, *(row.label for row in table.rows)]))
+    parts: list[list[int]] = [[]]
+    for chunk in _chunks(table, room):
+        if parts[-1] and _width(table, parts[-1] + chunk) > room:
+            parts.append([])
+        parts[-1] += chunk
+    return [table.select(part) for part in parts]
+
+
+def _chunks(table: ShownTable, room: int) -> Iterator[list[int]]:
+    """Groups of columns, those wider than the room column by column."""
+    for _, members in groupby(range(len(table.groups)), key=table.groups.__getitem__):
+        group = list(members)
+        if _width(table, group) <= room:
+            yield group
+        else:
+            yield from ([column] for column in group)
+
+
+def _width(table: ShownTable, columns: Sequence[int]) -> int:
+    """Characters with one mark and two spaces a column."""
+    widest = (max(len(table.titles[i]), *_bodies(table, i)) for i in columns)
+    return sum(width + 3 for width in widest)
+
+
+def _bodies(table: ShownTable, column: int) -> list[int]:
+    return [0, *(len(row.cells[column].body) for row in table.rows)]
+
+
+def _rows(table: Table) -> Iterator[ShownRow]:
+    above_ranked = False
+    for row in table.rows:
+        label = clean(row.label) if row.status == "done" else f"{clean(row.label)} ({row.status})"
+        cells = (_cell(row.cells.get(c.name, Cell()), c) for c in table.columns)
+        yield ShownRow(label, tuple(cells), ruled=above_ranked and not row.ranked)
+        above_ranked = row.ranked
+
+
+def _cell(cell: Cell, column: Column) -> ShownCell:
+    text = clean(cell.text) or number(cell.value, column)
+    spread = "" if cell.deviation is None else f"{PLUS_MINUS} {number(cell.deviation, column)}"
+    hint = clean(cell.reason)
+    if cell.interval is not None:
+        low, high = (number(bound, column) for bound in cell.interval)
+        hint = f"95 % interval {low} to {high}"
+    return ShownCell(text, spread, cell.best, cell.second, cell.significant, hint)
+
+
+def _title(column: Column) -> str:
+    unit = " (%)" if column.percent else ""
+    return f"{clean(column.title)}{unit}{f' {DOWN}' if _is_lower(column) else ''}"
+
+
+def _is_lower(column: Column) -> bool:
+    return column.direction == "lower"

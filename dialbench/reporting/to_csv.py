@@ -1,0 +1,65 @@
+"""Tables for programs: one line a cell, values as they were computed."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from dialbench.records import Cell, Column, Row, Table
+
+FIELDS = (
+    "table",
+    "system",
+    "status",
+    "ranked",
+    "metric",
+    "signature",
+    "value",
+    "deviation",
+    "low",
+    "high",
+    "best",
+    "second",
+    "significant",
+    "reason",
+)
+
+
+def to_csv(table: Table) -> str:
+    """The cells row by row under a header; what is not available is empty, marks are 0 or 1.
+
+    Values are neither rounded nor scaled: a fraction stays one where other formats print percent.
+    """
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(FIELDS)
+    for row in table.rows:
+        for column in table.columns:
+            cell = row.cells.get(column.name, Cell())
+            writer.writerow(_line(table, row, column, cell))
+    return file.getvalue()
+
+
+def _line(table: Table, row: Row, column: Column, cell: Cell) -> list[str]:
+    low, high = cell.interval or (None, None)
+    return [
+        *map(_text, (table.name, row.label, row.status)),
+        _flag(row.ranked),
+        *map(_text, (column.name, column.signature)),
+        *map(_number, (cell.value, cell.deviation, low, high)),
+        *map(_flag, (cell.best, cell.second, cell.significant)),
+        _text(cell.reason),
+    ]
+
+
+def _text(text: str) -> str:
+    """A spreadsheet would run text that starts like a formula; the quote keeps it text."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) else text
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None or value != value else repr(float(value))
+
+
+def _flag(value: bool) -> str:
+    return str(int(value))

@@ -1,0 +1,130 @@
+"""Results of invented systems, as the store would hand them to a report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dialbench.records import Decoding, Job, Result, Score
+from dialbench.reporting.tables import build
+
+SYSTEMS = (
+    "Seq2Seq",
+    "HRED",
+    "VHRED",
+    "VHCR",
+    "Transformer",
+    "CVAE",
+    "SVT",
+    "GPT-2",
+    "RL Transformer",
+    "PaRaFormer-N",
+    "PaRaFormer-K",
+)
+METRICS = (
+    "length",
+    "mtld",
+    "mattr",
+    "dist-1",
+    "dist-2",
+    "dist-3",
+    "ead-1",
+    "bleu-1",
+    "bleu-2",
+    "rouge-l",
+    "emb-average",
+    "emb-greedy",
+    "emb-extrema",
+    "ue",
+)
+
+
+def make_result(system: str = "a", scores: dict[str, Score] | None = None, **more: Any) -> Result:
+    """A finished result; `more` names fields of the job or of the result."""
+    fields = {"corpus": "demo", "seed": 1, "decoding": "greedy", "preset": "quick"}
+    job = {name: more.pop(name, default) for name, default in fields.items()}
+    job["decoding"] = Decoding.parse(job["decoding"])
+    extra = {name: more.pop(name) for name in ("training", "answering") if name in more}
+    return Result(Job(system, **job, **extra), more.pop("status", "done"), scores or {}, **more)
+
+
+def make_score(value: float, n: int = 100, signature: str = "m|v:1", **more: Any) -> Score:
+    """A score; sequences become arrays."""
+    arrays = {
+        name: np.asarray(more.pop(name), dtype=float)
+        for name in ("per_response", "per_fold")
+        if name in more
+    }
+    return Score(value, n, signature, **arrays, **more)
+
+
+def measured(name: str, values: np.ndarray) -> Score:
+    """A score as a metric gives it: corpus measures have folds, the others responses."""
+    mean = float(values.mean())
+    reach = 2 * float(values.std()) / len(values) ** 0.5
+    signature = f"{name}|scope:corpus|tok:default|v:1"
+    interval = (mean - reach, mean + reach)
+    if name.startswith(("dist", "ead", "mtld", "mattr")):
+        folds = values.reshape(10, -1).mean(axis=1)
+        return Score(mean, len(values), signature, per_fold=folds, interval=interval)
+    return Score(mean, len(values), signature, per_response=values, interval=interval)
+
+
+def make_study(systems: Sequence[str] = SYSTEMS, seeds: Sequence[int] = (1,)) -> list[Result]:
+    """Results of several systems that really differ, with learning curves."""
+    generator = np.random.default_rng(0)
+    results = []
+    for rank, system in enumerate(systems):
+        for seed in seeds:
+            scores = {}
+            for place, name in enumerate(METRICS):
+                level = 0.1 + 0.05 * place + 0.02 * ((rank * (place + 1)) % 11)
+                scale = {"length": 30.0, "mtld": 100.0}.get(name, 1.0)
+                noise = generator.normal(0, 0.15, size=300)
+                scores[name] = measured(name, scale * (level + noise))
+            epochs = 8 + rank % 5
+            curve = [
+                {
+                    "epoch": float(epoch),
+                    "train_loss": 2.5 + 3 * 0.7**epoch + 0.1 * rank - 0.03 * epoch,
+                    "valid_loss": 3.0 + 2.6 * 0.72**epoch + 0.1 * rank + 0.01 * epoch,
+                }
+                for epoch in range(1, epochs + 1)
+            ]
+            results.append(make_result(system, scores, seed=seed, curve=curve))
+    return results
+
+
+@pytest.fixture(scope="session")
+def result():
+    """Makes one result; see `make_result`."""
+    return make_result
+
+
+@pytest.fixture(scope="session")
+def score():
+    """Makes one score; see `make_score`."""
+    return make_score
+
+
+@pytest.fixture(scope="session")
+def make_systems():
+    """Makes the results of several systems; see `make_study`."""
+    return make_study
+
+
+@pytest.fixture(scope="session")
+def study() -> list[Result]:
+    """Eleven systems, an upper bound, and one that failed."""
+    reference = make_study(["copy-reference"])[0]
+    oracle = make_result("copy-reference", dict(reference.scores), ranked=False)
+    failed = make_result("Broken", status="failed", reason="the loss is not finite in epoch 3")
+    return [oracle, *make_study(), failed]
+
+
+@pytest.fixture(scope="session")
+def table(study):
+    return build(study, metrics=METRICS)[0]

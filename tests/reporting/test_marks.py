@@ -1,0 +1,154 @@
+"""Best, second best and significance, column by column."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dialbench.errors import InputError, UnknownName
+from dialbench.records import Column
+from dialbench.reporting.marks import Marks, Rules, Sample, compare, mark
+
+HIGHER = Column("m", "M")
+LOWER = Column("m", "M", direction="lower")
+FREE = Column("m", "M", direction="none")
+
+
+def sample(value, per_response=None, per_fold=None, seeds=()):
+    arrays = (None if a is None else np.asarray(a, dtype=float) for a in (per_response, per_fold))
+    return Sample(np.array(seeds or [value], dtype=float), *arrays)
+
+
+def around(mean, n=50, seed=0):
+    return mean + np.random.default_rng(seed).normal(0, 0.1, n)
+
+
+def test_the_highest_is_best_and_the_next_is_second():
+    marks = mark({0: sample(0.2), 3: sample(0.5), 7: sample(0.4)}, HIGHER, Rules())
+    assert (marks.best, marks.second) == ({3}, {7})
+
+
+def test_the_lowest_is_best_where_less_is_better():
+    marks = mark({0: sample(0.2), 3: sample(0.5), 7: sample(0.4)}, LOWER, Rules())
+    assert (marks.best, marks.second) == ({0}, {7})
+
+
+def test_ties_are_all_best_and_compared_at_full_precision():
+    tied = {0: sample(0.5), 1: sample(0.5), 2: sample(0.5 - 1e-12), 3: sample(0.5 - 1e-12)}
+    marks = mark(tied, HIGHER, Rules())
+    assert (marks.best, marks.second) == ({0, 1}, {2, 3})
+
+
+@pytest.mark.parametrize("samples", [{}, {4: sample(0.5)}])
+def test_a_row_alone_is_not_the_best_of_anything(samples):
+    assert mark(samples, HIGHER, Rules()) == Marks()
+
+
+def test_nothing_is_marked_where_nothing_is_better():
+    assert mark({0: sample(1.0), 1: sample(2.0)}, FREE, Rules()) == Marks()
+
+
+def test_a_clear_difference_is_significant_and_a_small_one_is_not():
+    marks = mark(
+        {
+            0: sample(0.50, around(0.50, seed=1)),
+            1: sample(0.49, around(0.49, seed=2)),
+            2: sample(0.20, around(0.20, seed=3)),
+        },
+        HIGHER,
+        Rules(),
+    )
+    assert marks.significant == {2}
+    assert marks.tests == {"paired t-test over responses"}
+
+
+def test_responses_are_preferred_to_folds_and_folds_to_seeds():
+    rich = sample(0.5, around(0.5), around(0.5, 10), [0.4, 0.6])
+    folds = sample(0.4, None, around(0.4, 10), [0.3, 0.5])
+    seeds = sample(0.4, seeds=[0.3, 0.5])
+    assert compare(rich, rich)[1] == "paired t-test over responses"
+    assert compare(rich, folds)[1] == "paired t-test over 10 folds of whole dialogues"
+    assert compare(rich, seeds)[1] == "Welch's t-test over training seeds"
+    assert compare(folds, sample(0.4)) is None
+
+
+def test_other_numbers_of_responses_do_not_pair_up():
+    a, b = sample(0.5, around(0.5, 50), around(0.5, 10)), sample(0.5, around(0.5, 49))
+    assert compare(a, b) is None
+    assert compare(a, sample(0.5, around(0.4, 49), around(0.4, 10)))[1].startswith("paired t-test")
+
+
+def test_p_values_are_those_of_the_named_tests():
+    a, b = around(0.5, 40, 1), around(0.45, 40, 2)
+    b[:3] = np.nan
+    expected = stats.ttest_rel(a[3:], b[3:]).pvalue
+    assert compare(sample(0.5, a), sample(0.4, b))[0] == pytest.approx(expected)
+    expected = stats.ttest_ind([1, 2, 4], [3, 5], equal_var=False).pvalue
+    seeds = compare(sample(0, seeds=[1, 2, 4]), sample(0, seeds=[3, 5]))
+    assert seeds[0] == pytest.approx(expected)
+
+
+def test_holm_may_take_a_star_away():
+    shared = np.random.default_rng(0).normal(0, 1, 30)
+    # Differences from the best with t = 2.2 and p = 0.036 each: below 0.05 alone, not together.
+    noise = stats.zscore(np.random.default_rng(1).normal(size=30), ddof=1)
+    rows = {0: sample(5.0, shared)}
+    rows |= {i: sample(4.0, shared - noise - 2.2 / np.sqrt(30)) for i in (1, 2)}
+    assert mark(rows, HIGHER, Rules(alpha=0.05)).significant == {1, 2}
+    assert mark(rows, HIGHER, Rules(alpha=0.05, correction="holm")).significant == set()
+
+
+def test_a_row_must_differ_from_each_of_several_best_ones():
+    best = around(0.5, 40, 1)
+    rows = {
+        0: sample(0.5, best),
+        1: sample(0.5, around(0.5, 40, 2)),
+        2: sample(0.4, best - 1e-3 * np.random.default_rng(3).random(40)),
+    }
+    assert compare(rows[0], rows[2])[0] < 0.01 < compare(rows[1], rows[2])[0]
+    assert mark(rows, HIGHER, Rules()).significant == set()
+
+
+def test_equal_responses_never_differ():
+    values = around(0.5)
+    marks = mark({0: sample(0.5, values), 1: sample(0.5 - 1e-9, values)}, HIGHER, Rules(0.999))
+    assert marks.significant == set()
+    assert marks.tests == {"paired t-test over responses"}
+
+
+def test_rows_that_cannot_be_tested_are_named():
+    marks = mark({0: sample(0.5), 5: sample(0.4), 6: sample(0.3)}, HIGHER, Rules())
+    assert marks.untested == {5, 6}
+    assert marks.significant == set()
+
+
+def test_seeds_are_averaged_response_by_response(score):
+    scores = [
+        score(0.2, per_response=[0.1, 0.3, math.nan], per_fold=[0.1, 0.2]),
+        score(0.4, per_response=[0.3, 0.5, math.nan], per_fold=[0.5, 0.4]),
+    ]
+    pooled = Sample.of(scores)
+    assert pooled.value == pytest.approx(0.3)
+    assert pooled.deviation == pytest.approx(math.sqrt(2 * 0.1**2))
+    np.testing.assert_allclose(pooled.per_response, [0.2, 0.4, math.nan])
+    np.testing.assert_allclose(pooled.per_fold, [0.3, 0.3])
+
+
+def test_seeds_that_do_not_all_have_responses_have_none(score):
+    pooled = Sample.of([score(0.2, per_response=[0.2]), score(0.4)])
+    assert pooled.per_response is None
+    assert Sample.of([score(0.2)]).deviation is None
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0, -1.0, math.nan])
+def test_a_level_outside_its_range_is_refused(alpha):
+    with pytest.raises(InputError, match=r"alpha: .* is no level of significance"):
+        Rules(alpha)
+
+
+def test_an_unknown_correction_is_refused():
+    with pytest.raises(UnknownName, match="Did you mean 'holm'"):
+        Rules(0.01, "holms")

@@ -1,0 +1,447 @@
+"""All formats say the same, cell by cell, and nothing in a name can break out of its cell."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+import subprocess
+from dataclasses import dataclass
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from dialbench.errors import UnknownName
+from dialbench.records import Cell, Column, Row, Table
+from dialbench.reporting import to_html, to_latex, to_markdown
+from dialbench.reporting.render import FORMATS, render, terminal
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    r"\input{/etc/passwd}",
+    "a_b%$#&~^{}",
+    "a | b\nc\r\nd",
+    "=cmd()",
+    "+1",
+    "-1",
+    "@SUM(1)",
+    "*bold* _it_ `code` [link](x) ![i](y)",
+    '" onmouseover="x',
+    "[b]red[/b]",
+    "--- ,, '' `` ?` << >>",
+    "a\x00b\x1b[31m\u202ec",
+    "Ünïcode Łódź 中文 🙂",
+    "$x$ $$y$$ \\(z\\)",
+    "&lt;b&gt; &amp;",
+    "\\\\ [2pt] *",
+]
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a reader of any format sees in a cell."""
+
+    text: str
+    bold: bool = False
+    underline: bool = False
+    star: bool = False
+
+
+PLAIN = (Column("m", "M"),)
+
+
+def table_of(labels=("a", "b"), *cells, columns=PLAIN, **more):
+    rows = [
+        Row(label, {c.name: (cells[i] if i < len(cells) else Cell(0.5)) for c in columns})
+        for i, label in enumerate(labels)
+    ]
+    return Table(more.pop("name", "t"), more.pop("caption", "C"), columns, tuple(rows), **more)
+
+
+# Readers, one a format, which know nothing of the writers.
+
+
+class _HtmlTable(HTMLParser):
+    def __init__(self):
+        super().__init__(convert_charrefs=True)
+        self.rows, self.tags, self.notes = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th") and "tbody" in self.tags:
+            self.rows[-1].append({"text": "", "marks": set()})
+        if tag == "li":
+            self.notes.append("")
+
+    def handle_endtag(self, tag):
+        while self.tags and self.tags.pop() != tag:
+            pass
+
+    def handle_data(self, data):
+        if "li" in self.tags:
+            self.notes[-1] += data
+        elif "tbody" in self.tags and {"td", "th"} & set(self.tags):
+            cell = self.rows[-1][-1]
+            cell["marks"] |= {tag for tag in self.tags if tag in ("strong", "u", "sup")}
+            cell["text"] += "" if "sup" in self.tags else data
+
+
+def read_html(text):
+    reader = _HtmlTable()
+    reader.feed(text)
+    rows = [row for row in reader.rows if row]
+    return {
+        row[0]["text"]: [
+            Read(c["text"], "strong" in c["marks"], "u" in c["marks"], "sup" in c["marks"])
+            for c in row[1:]
+        ]
+        for row in rows
+    }
+
+
+def read_markdown(text):
+    lines = [line for line in text.splitlines() if line.startswith("|")][2:]
+    rows = {}
+    for line in lines:
+        label, *cells = (part.strip() for part in re.split(r"(?<!\\)\|", line)[1:-1])
+        read = []
+        for cell in cells:
+            star = cell.endswith(r"\*")
+            cell = cell.removesuffix(r"\*")
+            bare = cell.replace("**", "").replace("<u>", "").replace("</u>", "")
+            read.append(Read(bare, "**" in cell, "<u>" in cell, star))
+        rows[re.sub(r"\\(.)", r"\1", label)] = read
+    return rows
+
+
+def read_latex(text):
+    rows = {}
+    for line in text.splitlines():
+        if not line.endswith(r" \\") or line.startswith(("System", " &")):
+            continue
+        label, *cells = re.split(r" (?<!\\)& ", line.removesuffix(r" \\"))
+        for cell in cells:
+            bare = re.sub(r"\\phantom\{.*\}$", "", cell)
+            star = r"\rlap{\textsuperscript{*}}" in bare
+            bare = bare.replace(r"\rlap{\textsuperscript{*}}", "")
+            bold, under = r"\textbf" in bare, r"\underline" in bare
+            for code, sign in (
+                (r"\textendash{}", "–"),
+                (r"\ensuremath{-}", "−"),
+                (r"\ensuremath{\pm}", "±"),
+            ):
+                bare = bare.replace(code, sign)
+            bare = re.sub(r"\\textbf\{([^{}]*)\}", r"\1", bare)
+            bare = re.sub(r"\\underline\{([^{}]*)\}", r"\1", bare)
+            rows.setdefault(label, []).append(Read(bare, bold, under, star))
+    return rows
+
+
+def read_text(text):
+    rows = {}
+    for panel in text.split("\n\n")[1:]:
+        for line in panel.splitlines():
+            label, *cells = re.split(r" {2,}", line)
+            if label == "System" or not label or set(line) == {"-"} or not cells:
+                continue
+            for cell in cells:
+                bare = cell.rstrip("*²¹")
+                marks = cell[len(bare) :]
+                rows.setdefault(label, []).append(
+                    Read(bare, "¹" in marks, "²" in marks, "*" in marks)
+                )
+    return rows
+
+
+READERS = {"html": read_html, "md": read_markdown, "tex": read_latex, "txt": read_text}
+
+
+def expected(table):
+    rows = {}
+    for row in table.rows:
+        label = row.label if row.status == "done" else f"{row.label} ({row.status})"
+        rows[label] = []
+        for column in table.columns:
+            cell = row.cells[column.name]
+            unit = 100 if column.percent else 1
+
+            def digits(value, column=column, unit=unit):
+                text = f"{value * unit:.{column.digits}f}".replace("-", "−")
+                return text.replace("−0.000", "0.000")
+
+            text = "–" if cell.value is None or math.isnan(cell.value) else digits(cell.value)
+            text += f" ± {digits(cell.deviation)}" if cell.deviation is not None else ""
+            rows[label].append(Read(text, cell.best, cell.second, cell.significant))
+    return rows
+
+
+@pytest.mark.parametrize("format", READERS)
+def test_formats_agree_on_every_cell(table, format):
+    assert READERS[format](render(table, format)) == expected(table)
+
+
+@pytest.mark.parametrize("format", READERS)
+def test_formats_agree_where_seeds_were_averaged(make_systems, format):
+    from dialbench.reporting.tables import build
+
+    results = [*make_systems(["one", "two"], (1, 2, 3)), *make_systems(["three"])]
+    (table,) = build(results, metrics=["length", "dist-1", "dist-2", "bleu-1", "bleu-2", "ue"])
+    assert READERS[format](render(table, format)) == expected(table)
+
+
+cells = st.builds(
+    Cell,
+    value=st.none() | st.floats(-1000, 1000) | st.just(math.nan),
+    deviation=st.none() | st.floats(0, 10),
+    best=st.booleans(),
+    second=st.booleans(),
+    significant=st.booleans(),
+)
+
+
+@given(st.lists(st.tuples(cells, cells), min_size=1, max_size=4))
+@settings(max_examples=60)
+def test_formats_agree_on_any_cells(pairs):
+    columns = (Column("m", "M"), Column("p", "P", percent=True, digits=1))
+    rows = tuple(Row(f"s{i}", {"m": a, "p": b}) for i, (a, b) in enumerate(pairs))
+    table = Table("t", "C", columns, rows)
+    rounded = expected(table)
+    for cell in (cell for row in rounded.values() for cell in row):
+        assert cell.text
+    for format, read in READERS.items():
+        got = read(render(table, format))
+        for label, row in rounded.items():
+            for mine, theirs in zip(got[label], row, strict=True):
+                zero = re.sub(r"−(0\.0*)(?!\d)", r"\1", theirs.text)
+                assert (mine.text, mine.bold, mine.underline, mine.star) == (
+                    zero,
+                    theirs.bold,
+                    theirs.underline,
+                    theirs.star,
+                )
+
+
+def read_csv(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_csv_holds_every_value_as_it_was_computed(table):
+    lines = read_csv(render(table, "csv"))
+    assert len(lines) == len(table.rows) * len(table.columns)
+    every = ((row, column) for row in table.rows for column in table.columns)
+    for line, (row, column) in zip(lines, every, strict=True):
+        cell = row.cells[column.name]
+        assert (line["system"], line["metric"]) == (row.label, column.name)
+        assert line["signature"] == column.signature
+        assert (line["status"], line["ranked"]) == (row.status, str(int(row.ranked)))
+        assert (float(line["value"]) if line["value"] else None) == cell.value
+        bounds = tuple(float(line[b]) if line[b] else None for b in ("low", "high"))
+        assert bounds == (cell.interval or (None, None))
+        marks = [line[m] == "1" for m in ("best", "second", "significant")]
+        assert marks == [cell.best, cell.second, cell.significant]
+
+
+def test_csv_is_neither_rounded_nor_scaled():
+    table = table_of(["a"], Cell(1 / 3, deviation=1e-9), columns=(Column("m", "M", percent=True),))
+    (line,) = read_csv(render(table, "csv"))
+    assert (line["value"], line["deviation"]) == (repr(1 / 3), "1e-09")
+
+
+def test_csv_leaves_missing_values_empty():
+    table = table_of(["a", "b"], Cell(math.nan, reason="no, model"), Cell(-0.25))
+    first, second = read_csv(render(table, "csv"))
+    assert (first["value"], first["reason"]) == ("", "no, model")
+    assert second["value"] == "-0.25"
+
+
+@pytest.mark.parametrize("label", HOSTILE)
+def test_csv_text_is_never_a_formula(label):
+    (line,) = read_csv(render(table_of([label]), "csv"))
+    assert line["system"][0] not in "=+-@\t\r\n"
+    assert line["system"].removeprefix("'") == label
+
+
+def test_numbers_have_a_true_minus_and_zero_has_none():
+    table = table_of(["a", "b"], Cell(-0.12345), Cell(-0.0001))
+    for format, minus in (("md", "−"), ("html", "−"), ("txt", "−"), ("tex", r"\ensuremath{-}")):
+        text = render(table, format)
+        assert f"{minus}0.123" in text
+        assert f"{minus}0.000" not in text
+
+
+def test_a_percentage_is_shown_as_one():
+    table = table_of(["a"], Cell(0.1234), columns=(Column("m", "M", digits=1, percent=True),))
+    text = render(table, "md")
+    assert "| System | M (%) |" in text
+    assert "| a | 12.3 |" in text
+
+
+def test_where_less_is_better_an_arrow_says_so():
+    table = table_of(["a"], columns=(Column("m", "M", direction="lower"),))
+    text = render(table, "txt")
+    assert "M ↓" in text
+    assert "↓: lower is better." in text
+
+
+def test_own_text_of_a_cell_wins():
+    table = table_of(["a"], Cell(0.5, text="0.5 (0.7)"))
+    assert "| a | 0.5 (0.7) |" in render(table, "md")
+
+
+def test_pointing_at_a_cell_shows_its_interval_or_reason():
+    table = table_of(["a", "b"], Cell(0.5, (0.4, 0.6)), Cell(reason='no "x"'))
+    text = render(table, "html")
+    assert '<td title="95 % interval 0.400 to 0.600">0.500</td>' in text
+    assert '<td title="no &quot;x&quot;">–</td>' in text
+
+
+def test_the_legend_stands_only_under_marks():
+    assert "best of its column" not in render(table_of(["a"]), "md")
+    assert "best of its column" in render(table_of(["a"], Cell(0.5, best=True)), "md")
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_table_without_rows_or_columns_is_still_a_table(format):
+    assert render(Table("t", "C", (), ()), format).endswith("\n")
+    assert render(Table("t", "C", (Column("m", "M"),), ()), format).endswith("\n")
+    assert render(Table("t", "C", (), (Row("a", {}),)), format).endswith("\n")
+
+
+def test_an_unknown_format_is_refused_with_the_nearest():
+    with pytest.raises(UnknownName, match=r"unknown table format 'htm'. Did you mean 'html'\?"):
+        render(table_of(), "htm")
+
+
+# Names from outside.
+
+
+@pytest.mark.parametrize("label", HOSTILE)
+def test_html_shows_hostile_text_as_text(label):
+    text = render(table_of([label], caption=label, notes=(label,)), "html")
+    reader = _HtmlTable()
+    reader.feed(text)
+    seen = " ".join("".join(c for c in label if c.isprintable() or c.isspace()).split())
+    assert seen in " ".join(read_html(text))
+    assert reader.notes == [" ".join(read_html(text))]
+    assert set(re.findall(r"<(\w+)", text)) <= {
+        *("style", "table", "caption", "thead", "tbody", "tfoot", "tr", "th", "td", "ul", "li"),
+    }
+
+
+@pytest.mark.parametrize("label", HOSTILE)
+def test_markdown_keeps_hostile_text_in_its_cell(label):
+    text = render(table_of([label, "b"], notes=(label,)), "md")
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert len(rows) == 4
+    for row in rows:
+        assert len(re.split(r"(?<!\\)\|", row)) == 4
+    assert "<" not in text
+    assert len(re.findall(r"(?m)^- ", text)) == 1
+
+
+@given(st.text(max_size=20))
+def test_escaped_markdown_has_no_active_sign(text):
+    escaped = to_markdown.escape(text)
+    bare = re.sub(r"\\[\\`*_\[\]|~$#@]|&(?:amp|lt|gt);", "", escaped)
+    assert not set(bare) & set("\\`*_[]|~$#@<>&")
+
+
+@given(st.text(max_size=20))
+def test_escaped_html_reads_back_as_the_text(text):
+    import html
+
+    escaped = to_html.escape(text)
+    assert not set(escaped) & set("<>\"'")
+    assert html.unescape(escaped) == text
+
+
+@given(st.text(max_size=20))
+def test_escaped_latex_has_no_active_sign(text):
+    escaped = to_latex.escape(text)
+    known = r"\\(?:text[a-z]+|char34|ldots|allowbreak)\{\}|\\ensuremath\{(?:-|\\\w+)\}"
+    bare = re.sub(rf"{known}|\\[{{}}$&%#_]|\{{[\[*]\}}|\{{\}}", "", escaped)
+    assert not set(bare) & set('\\{}$&%#_^[*`|<>"')
+
+
+def test_terminal_text_is_not_read_as_markup():
+    console = Console(width=100, file=io.StringIO(), force_terminal=False)
+    console.print(terminal(table_of(["[b]red[/b]"], notes=("[i]x[/i]",))))
+    assert "[b]red[/b]" in console.file.getvalue()
+    assert "[i]x[/i]" in console.file.getvalue()
+
+
+@pytest.mark.parametrize("width", [60, 80, 140])
+def test_the_terminal_never_cuts_a_value(table, width):
+    console = Console(width=width, file=io.StringIO(), force_terminal=False)
+    console.print(terminal(table))
+    text = console.file.getvalue()
+    assert "…" not in text
+    for cells_ in expected(table).values():
+        assert all(cell.text in text for cell in cells_)
+
+
+def test_plain_text_stands_in_columns(table):
+    text = render(table, "txt")
+    for panel in text.split("\n\n")[1:3]:
+        lines = [line for line in panel.splitlines() if re.search(r"\d\.\d", line)]
+        dots = {tuple(m.start() for m in re.finditer(r"\.(?=\d)", line)) for line in lines}
+        assert len(dots) == 1
+        assert max(map(len, lines)) <= 100
+
+
+def test_wide_characters_take_two_places():
+    text = render(table_of(["中文", "abcd"]), "txt")
+    chinese, latin = (line for line in text.splitlines() if "0.500" in line)
+    assert chinese.index("0.500") + 2 == latin.index("0.500")
+
+
+# LaTeX.
+
+
+@pytest.fixture(scope="module")
+def pdflatex(tmp_path_factory):
+    import shutil
+
+    program = shutil.which("pdflatex")
+    if program is None:
+        pytest.skip("pdflatex is not installed: apt-get install texlive-latex-extra")
+    folder = tmp_path_factory.mktemp("latex")
+
+    def compile_(text):
+        (folder / "this-file.tex").write_text(text, encoding="utf-8")
+        preamble = [line[2:] for line in text.splitlines() if line.startswith("% ")]
+        (folder / "main.tex").write_text("\n".join(preamble), encoding="utf-8")
+        command = [program, "-no-shell-escape", "-interaction=nonstopmode", "-halt-on-error"]
+        run = subprocess.run([*command, "main.tex"], cwd=folder, capture_output=True, check=False)
+        return run.returncode, run.stdout.decode("utf-8", "replace")
+
+    return compile_
+
+
+def test_the_table_compiles_with_the_preamble_it_names(pdflatex, table):
+    code, log = pdflatex(render(table, "tex"))
+    assert code == 0, log[-2000:]
+    assert "Overfull" not in log
+
+
+def test_hostile_names_compile(pdflatex):
+    letters = "".join(sorted(to_latex._LETTERS))
+    names = [*HOSTILE, letters, "[x", "*x", "–—−±×↓↑‘’“”…", *map(chr, range(33, 127))]
+    table = table_of(names, caption=" ".join(HOSTILE), notes=tuple(HOSTILE), name="a_b%c")
+    code, log = pdflatex(render(table, "tex"))
+    assert code == 0, log[-2000:]
+
+
+def test_wide_tables_are_cut_between_groups(table):
+    text = render(table, "tex")
+    heads = re.findall(r"(?m)^System & (.*) \\\\$", text)
+    assert len(heads) == 2
+    assert heads[1].startswith("BLEU-1")
+    assert sum(head.count("&") + 1 for head in heads) == len(table.columns)
+    assert text.count(r"\begin{threeparttable}") == 1

@@ -1,0 +1,301 @@
+"""From results to rows, columns, cells and notes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from dialbench.records import Column, Result
+from dialbench.reporting.tables import build
+
+
+@pytest.fixture(scope="module")
+def one(result, score):
+    """The only table of results given as system -> value, or as ready results."""
+
+    def make(*results, metrics=("m",), **more):
+        ready = [r if isinstance(r, Result) else result(r[0], {"m": score(r[1])}) for r in results]
+        (table,) = build(ready, metrics=metrics, **more)
+        return table
+
+    return make
+
+
+def labels(table):
+    return [row.label for row in table.rows]
+
+
+def values(table, name="m"):
+    return [row.cells[name].value for row in table.rows]
+
+
+def said(table, part):
+    return [note for note in table.notes if part in note]
+
+
+def test_a_table_for_each_corpus_in_order_of_appearance(result):
+    tables = build([result("a", corpus=c) for c in ("y", "x", "y")], metrics=["m"])
+    assert [table.name for table in tables] == ["y", "x"]
+    assert tables[0].caption == "Automatic evaluation on y"
+    assert build([], metrics=["m"]) == []
+
+
+def test_values_are_kept_exactly(one):
+    table = one(("a", 1 / 3), ("b", 0.7))
+    assert values(table) == [1 / 3, 0.7]
+    assert [row.cells["m"].best for row in table.rows] == [False, True]
+    assert [row.cells["m"].second for row in table.rows] == [True, False]
+
+
+def test_seeds_become_mean_and_sample_deviation(one, result, score):
+    seeds = [result("a", {"m": score(v)}, seed=s) for s, v in ((3, 0.3), (1, 0.1), (2, 0.5))]
+    table = one(*seeds)
+    (cell,) = (row.cells["m"] for row in table.rows)
+    assert cell.value == pytest.approx(0.3)
+    assert cell.deviation == pytest.approx(0.2)
+    assert cell.interval is None
+    assert said(table, "sample standard deviation over training seeds (3 for a)")
+
+
+def test_one_seed_keeps_its_interval(one, result, score):
+    table = one(result("a", {"m": score(0.3, interval=(0.2, 0.4))}))
+    assert table.rows[0].cells["m"].interval == (0.2, 0.4)
+    assert table.rows[0].cells["m"].deviation is None
+    assert not said(table, "±")
+
+
+def test_the_same_job_twice_counts_once(one, result, score):
+    job = result("a", {"m": score(0.3)})
+    assert one(job, job).rows[0].cells["m"].deviation is None
+
+
+def test_decoding_is_named_only_where_it_is_needed(one, result):
+    table = one(
+        result("a"),
+        result("b"),
+        result("b", decoding="beam:5"),
+        result("c", decoding="top-p:0.9"),
+        result("c", decoding="top-p:0.9", seed=2),
+    )
+    assert labels(table) == ["a", "b (greedy)", "b (beam:5)", "c (top-p:0.9)"]
+
+
+def test_labels_of_results_are_used(one, result):
+    assert labels(one(result("gpt2", label="GPT-2"))) == ["GPT-2"]
+
+
+def test_rows_that_were_trained_differently_are_never_averaged(one, result, score):
+    table = one(
+        result("a", {"m": score(0.1)}, preset="quick"),
+        result("a", {"m": score(0.9)}, preset="paper", seed=2),
+    )
+    assert labels(table) == ["a [quick]", "a [paper]"]
+    assert values(table) == [0.1, 0.9]
+    table = one(result("a", training={"lr": 1}), result("a", training={"lr": 2}))
+    assert len(set(labels(table))) == 2
+    table = one(result("a", answering={"n": 1}), result("a", answering={"n": 2}))
+    assert len(set(labels(table))) == 2
+
+
+def test_a_failed_job_is_a_row_of_dashes_with_its_reason(one, result, score):
+    table = one(
+        result("a", {"m": score(0.3)}), result("b", status="failed", reason="out of memory")
+    )
+    assert [row.status for row in table.rows] == ["done", "failed"]
+    assert table.rows[1].cells["m"].value is None
+    assert "b failed: out of memory." in table.notes
+    assert not said(table, "Not available")
+
+
+@pytest.mark.parametrize(
+    ("status", "words"), [("interrupted", "b was interrupted."), ("started", "b has not finished.")]
+)
+def test_a_job_that_has_not_ended_says_so(one, result, status, words):
+    table = one(result("a"), result("b", status=status))
+    assert table.rows[1].status == status
+    assert words in table.notes
+
+
+def test_a_row_with_a_failed_seed_rests_on_the_others(one, result, score):
+    table = one(
+        result("a", seed=1, status="failed", reason="no memory"),
+        result("a", {"m": score(0.2)}, seed=2),
+        result("a", {"m": score(0.4)}, seed=3),
+    )
+    assert table.rows[0].status == "done"
+    assert values(table) == [pytest.approx(0.3)]
+    assert "a (seed 1) failed: no memory." in table.notes
+
+
+def test_upper_bounds_come_last_and_are_never_marked(one, result, score):
+    folds = np.linspace(0, 1, 10)
+    table = one(
+        result("oracle", {"m": score(1.0, per_fold=folds + 1)}, ranked=False),
+        result("a", {"m": score(0.5, per_fold=folds)}),
+        result("b", {"m": score(0.4, per_fold=folds - 0.5)}),
+    )
+    assert labels(table) == ["a", "b", "oracle"]
+    assert [row.ranked for row in table.rows] == [True, True, False]
+    oracle = table.rows[2].cells["m"]
+    assert (oracle.best, oracle.second, oracle.significant) == (False, False, False)
+    assert table.rows[0].cells["m"].best
+    assert table.rows[1].cells["m"].significant
+
+
+def test_a_row_over_fewer_responses_does_not_compete(one, result, score):
+    table = one(
+        result("tried", {"m": score(0.9, n=10)}),
+        result("a", {"m": score(0.5, n=6740)}),
+        result("b", {"m": score(0.4, n=6740)}),
+    )
+    assert labels(table) == ["a", "b", "tried"]
+    assert [row.cells["m"].best for row in table.rows] == [True, False, False]
+    assert "6,740 responses per system." in table.notes
+    assert "tried: 10 responses only, hence not ranked." in table.notes
+
+
+def test_examples_that_one_measure_leaves_out_do_not_shrink_a_row(one, result, score):
+    table = one(
+        result("a", {"m": score(0.5, n=90), "length": score(9.0, n=100)}),
+        result("b", {"m": score(0.4, n=80), "length": score(8.0, n=100)}),
+    )
+    assert all(row.ranked for row in table.rows)
+    assert "100 responses per system." in table.notes
+
+
+def test_values_of_two_signatures_stand_in_two_columns(one, result, score):
+    table = one(
+        result("a", {"m": score(0.5, signature="m|v:1")}),
+        result("b", {"m": score(0.9, signature="m|v:2")}),
+        result("c", {"m": score(0.4, signature="m|v:1")}),
+        metrics=[Column("m", "M", group="G", digits=2)],
+    )
+    assert [(c.name, c.title, c.signature) for c in table.columns] == [
+        ("m:1", "M (1)", "m|v:1"),
+        ("m:2", "M (2)", "m|v:2"),
+    ]
+    assert {(c.group, c.digits) for c in table.columns} == {("G", 2)}
+    assert values(table, "m:1") == [0.5, None, 0.4]
+    assert values(table, "m:2") == [None, 0.9, None]
+    assert table.rows[0].cells["m:1"].best
+    assert not table.rows[1].cells["m:2"].best
+    assert "M (1): m|v:1." in table.notes
+    assert "M (2): m|v:2." in table.notes
+    assert said(table, "M (2) of a, c (scored under another signature)")
+
+
+def test_an_unavailable_value_opens_no_second_column(one, result, score):
+    table = one(
+        result("a", {"m": score(0.5, signature="m|model:x")}),
+        result("b", {"m": score(math.nan, signature="m|model:none", reason="no model")}),
+    )
+    assert [column.name for column in table.columns] == ["m"]
+    assert table.rows[1].cells["m"].value is None
+    assert table.rows[1].cells["m"].reason == "no model"
+    assert "Not available: m of b (no model)." in table.notes
+
+
+def test_reasons_that_hold_for_all_are_said_once(one, result, score):
+    gone = {name: score(math.nan, reason="no word vectors") for name in ("emb-average", "ue")}
+    table = one(result("a", gone), result("b", gone), metrics=["emb-average", "ue", "dist-1"])
+    assert said(table, "Not available") == [
+        "Not available: Average, UE (no word vectors).",
+        "Not available: Dist-1 (not scored).",
+    ]
+
+
+def test_measures_of_one_family_stand_together(one, result):
+    table = one(result("a"), metrics=["bleu-1", "dist-1", "bleu-2", "length", "dist-2"])
+    assert [column.title for column in table.columns] == [
+        "BLEU-1",
+        "BLEU-2",
+        "Dist-1",
+        "Dist-2",
+        "Length",
+    ]
+    assert [column.group for column in table.columns] == [
+        *["Overlap"] * 2,
+        *["Diversity"] * 2,
+        "Lexical",
+    ]
+
+
+def test_length_has_no_best_and_unknown_measures_are_printed_plainly(one, result, score):
+    table = one(
+        result("a", {"length": score(9.0), "mine": score(1.0)}),
+        result("b", {"length": score(8.0), "mine": score(2.0)}),
+        metrics=["length", "mine"],
+    )
+    assert not any(row.cells["length"].best for row in table.rows)
+    assert table.rows[1].cells["mine"].best
+    assert table.columns[1].title == "mine"
+
+
+def test_notes_name_the_test_of_every_column(one, result, score):
+    generator = np.random.default_rng(0)
+
+    def scores(level):
+        noise = generator.normal(0, 0.01, 40)
+        return {
+            "dist-1": score(level, per_fold=level + noise[:10]),
+            "bleu-1": score(level, per_response=level + noise),
+            "mtld": score(level),
+        }
+
+    table = one(
+        result("a", scores(0.5)),
+        result("b", scores(0.1)),
+        metrics=["dist-1", "bleu-1", "mtld"],
+        alpha=0.05,
+        correction="holm",
+    )
+    assert said(table, "two-sided p < 0.05, corrected within each column after Holm")
+    assert "Dist-1: paired t-test over 10 folds of whole dialogues." in table.notes
+    assert "BLEU-1: paired t-test over responses." in table.notes
+    assert "MTLD: no test for b." in table.notes
+    assert [row.cells["dist-1"].significant for row in table.rows] == [False, True]
+
+
+def test_seeds_are_tested_after_averaging(one, result, score):
+    generator = np.random.default_rng(0)
+    results = [
+        result(
+            name,
+            {"m": score(level, per_response=level + generator.normal(0, 0.1, 60))},
+            seed=seed,
+        )
+        for name, level in (("a", 0.5), ("b", 0.4))
+        for seed in (1, 2, 3)
+    ]
+    table = one(*results)
+    assert table.rows[1].cells["m"].significant
+    assert "Values for responses and folds are averaged over seeds before a test." in table.notes
+
+
+def test_notes_of_results_name_who_they_hold_for(one, result, score):
+    done = {"m": score(0.5)}
+    table = one(
+        result("a", done, notes=("limited run", "stopped early")),
+        result("b", done, notes=("limited run",)),
+        result("c", status="failed"),
+        corpus_notes={"demo": ["Invented conversations."], "other": ["Not shown."]},
+    )
+    assert "limited run." in table.notes
+    assert "a: stopped early." in table.notes
+    assert "Invented conversations." in table.notes
+    assert not said(table, "Not shown")
+
+
+def test_the_same_results_give_the_same_table(make_systems):
+    from dataclasses import asdict
+
+    first, second = (build(make_systems(seeds=(1, 2)), metrics=["dist-2", "ue"]) for _ in range(2))
+    assert [asdict(table) for table in first] == [asdict(table) for table in second]
+
+
+def test_a_corpus_where_everything_failed_still_has_its_table(one, result):
+    table = one(result("a", status="failed", reason="x"), result("b", status="failed", reason="y"))
+    assert labels(table) == ["a", "b"]
+    assert table.notes == ("a failed: x.", "b failed: y.")

@@ -1,0 +1,182 @@
+"""Tests of significance against scipy, full enumeration, and their error rate."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from dialbench.stats.folds import fold_numbers
+from dialbench.stats.significance import approximate_randomisation, holm, paired_t, welch_t
+
+rng = np.random.default_rng
+p_values = st.lists(st.floats(0, 1), min_size=1, max_size=8)
+
+
+@pytest.mark.parametrize("n", [2, 3, 10, 500])
+def test_paired_t_is_that_of_scipy(n):
+    a, b = rng(n).normal(size=n), rng(n + 1).normal(0.3, size=n)
+    assert paired_t(a, b) == pytest.approx(stats.ttest_rel(a, b).pvalue, rel=1e-12)
+    assert paired_t(a, b) == paired_t(b, a)
+
+
+def test_paired_t_by_hand():
+    # Differences 1, 2, 3: mean 2, standard error 1/sqrt(3), t = 2 sqrt(3) with 2 degrees of
+    # freedom, where p = 1 - t / sqrt(t^2 + 2).
+    t = 2 * np.sqrt(3)
+    assert paired_t([2, 4, 6], [1, 2, 3]) == pytest.approx(1 - t / np.sqrt(t * t + 2))
+
+
+def test_pairs_with_nan_are_left_out():
+    a = [1.0, np.nan, 2.0, 5.0, 3.0]
+    b = [0.5, 1.0, np.nan, 2.0, 2.9]
+    assert paired_t(a, b) == pytest.approx(stats.ttest_rel([1, 5, 3], [0.5, 2, 2.9]).pvalue)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"), [([], []), ([1.0], [2.0]), ([1.0, np.nan], [2.0, 3.0]), ([1, 2, 3], [1, 2, 3])]
+)
+def test_paired_t_without_evidence_is_1(a, b):
+    assert paired_t(a, b) == 1.0
+
+
+def test_the_same_difference_everywhere_is_certain():
+    assert paired_t([1.0, 2.0, 3.0], [0.0, 1.0, 2.0]) == 0.0
+
+
+def test_values_that_do_not_pair_up_are_refused():
+    with pytest.raises(ValueError, match="must pair up"):
+        paired_t([1, 2], [1, 2, 3])
+
+
+@pytest.mark.parametrize(("n", "m"), [(2, 2), (3, 5), (40, 7)])
+def test_welch_t_is_that_of_scipy(n, m):
+    a, b = rng(n).normal(size=n), rng(m + 9).normal(0.5, 3.0, size=m)
+    expected = stats.ttest_ind(a, b, equal_var=False).pvalue
+    assert welch_t(a, b) == pytest.approx(expected, rel=1e-12)
+    assert welch_t([*a, np.nan], b) == pytest.approx(expected, rel=1e-12)
+
+
+def test_welch_t_with_one_side_constant_is_that_of_scipy():
+    expected = stats.ttest_1samp([1.0, 2.0, 4.0], 5.0).pvalue
+    assert welch_t([1.0, 2.0, 4.0], [5.0, 5.0, 5.0]) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "p"),
+    [([1.0], [2.0, 3.0], 1.0), ([], [], 1.0), ([2, 2], [2, 2, 2], 1.0), ([2, 2], [3, 3], 0.0)],
+)
+def test_welch_t_at_its_edges(a, b, p):
+    assert welch_t(a, b) == p
+
+
+def test_holm_by_hand():
+    # 4*0.01, then 3*0.02, then 2*0.03 below its predecessor 0.06, then 0.2.
+    assert holm([0.03, 0.2, 0.01, 0.02]) == pytest.approx([0.06, 0.2, 0.04, 0.06])
+    assert holm([]) == []
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+
+
+@given(p_values, st.floats(0.001, 0.5))
+def test_holm_rejects_as_the_step_down_procedure_does(values, alpha):
+    rejected = set()
+    for rank, index in enumerate(np.argsort(values, kind="stable")):
+        if values[index] * (len(values) - rank) > alpha:
+            break
+        rejected.add(int(index))
+    assert {i for i, p in enumerate(holm(values)) if p <= alpha} == rejected
+
+
+class Values(np.ndarray):
+    @classmethod
+    def concatenate(cls, parts):
+        return np.concatenate(parts).view(cls)
+
+
+def mean(values):
+    return float(values.mean())
+
+
+def test_randomisation_agrees_with_all_swaps():
+    a = np.array([3.0, 1.0, 4.0, 1.5, 5.0, 9.0]).view(Values)
+    b = np.array([2.0, 7.0, 1.0, 0.5, 2.0, 3.0]).view(Values)
+    dialogue = np.array([4, 4, 7, 8, 8, 9])
+    sums = np.array([(a - b)[dialogue == d].sum() for d in (4, 7, 8, 9)])
+    all_swaps = [abs(np.dot(signs, sums)) for signs in product((1, -1), repeat=4)]
+    exact = np.mean([s >= abs(sums.sum()) - 1e-9 for s in all_swaps])
+    p = approximate_randomisation(mean, a, b, dialogue, trials=4000)
+    assert 0.2 < exact < 0.8
+    assert p == pytest.approx(exact, abs=4 * np.sqrt(exact * (1 - exact) / 4000))
+
+
+def test_randomisation_is_repeatable_and_symmetric():
+    a, b = (rng(s).normal(size=40).view(Values) for s in (1, 2))
+    call = {"groups": np.arange(40) // 2, "trials": 300}
+    assert approximate_randomisation(mean, a, b, **call) == approximate_randomisation(
+        mean, b, a, **call
+    )
+    p = [approximate_randomisation(mean, a, b, **call, seed=seed) for seed in range(4)]
+    assert len(set(p)) > 1
+
+
+def test_equal_systems_never_differ_and_certain_differences_reach_the_floor():
+    a = rng(1).normal(size=30).view(Values)
+    call = {"groups": np.arange(30), "trials": 99}
+    assert approximate_randomisation(mean, a, a, **call) == 1.0
+    assert approximate_randomisation(mean, a, a + 5, **call) == 0.01
+
+
+def test_dialogues_are_swapped_whole():
+    a = rng(1).normal(size=30).view(Values)
+    one, two = np.zeros(30, dtype=int), np.arange(30) // 15
+    # One dialogue has no other split than the observed one; two halves that differ alike have
+    # four, two of which are as extreme.
+    assert approximate_randomisation(mean, a, a + 5, one, trials=99) == 1.0
+    assert approximate_randomisation(mean, a, a + 5, two, trials=999) == pytest.approx(
+        0.5, abs=0.07
+    )
+
+
+def test_randomisation_without_a_value_or_a_match():
+    a = np.ones(3).view(Values)
+    assert np.isnan(approximate_randomisation(mean, a * np.nan, a, np.arange(3), trials=1))
+    with pytest.raises(ValueError, match="3, 3 responses and 2 groups do not match"):
+        approximate_randomisation(mean, a, a, np.arange(2))
+
+
+def fold_values(score, text, dialogue):
+    folds = fold_numbers([str(d) for d in dialogue])
+    return [score(text[np.flatnonzero(folds == k)]) for k in range(10)]
+
+
+def test_the_fold_test_calls_equal_systems_different_as_often_as_it_says(zipf, score_distinct_2):
+    generator = rng(6)
+    wrong = 0
+    for _ in range(600):
+        (a, dialogue), (b, _) = (zipf.draw(generator, 60) for _ in range(2))
+        folds = [fold_values(score_distinct_2, text, dialogue) for text in (a, b)]
+        wrong += paired_t(*folds) < 0.05
+    # 30 expected; outside these bounds with p < 0.001.
+    assert 14 <= wrong <= 49
+
+
+def test_randomisation_calls_equal_systems_different_as_often_as_it_says(zipf, score_distinct_2):
+    generator = rng(7)
+    p = []
+    for _ in range(150):
+        (a, dialogue), (b, _) = (zipf.draw(generator, 20) for _ in range(2))
+        p.append(approximate_randomisation(score_distinct_2, a, b, dialogue, trials=99))
+    # 15 expected; outside these bounds with p < 0.001.
+    assert 4 <= np.sum(np.array(p) <= 0.1) <= 29
+
+
+def test_both_tests_find_a_smaller_vocabulary(zipf, score_distinct_2):
+    generator = rng(8)
+    a, dialogue = zipf.draw(generator, 100)
+    b, _ = type(zipf)(words=500).draw(generator, 100)
+    assert paired_t(*(fold_values(score_distinct_2, t, dialogue) for t in (a, b))) < 0.01
+    assert approximate_randomisation(score_distinct_2, a, b, dialogue, trials=199) == 1 / 200
