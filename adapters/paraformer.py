@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from dialbench.adapter import Card
 from dialbench.neural.adapter import NeuralAdapter
 from dialbench.neural.data import Batch
+from dialbench.neural.devices import matrix_dtype
 from dialbench.neural.model import DialogueModel, Losses
 
 from .blocks.attention import MakeLinear, trained
@@ -96,7 +97,7 @@ class PaRaFormerModel(TransformerModel):
         self._randomized = randomized_layers(config.layout, config.layers, config.alt_first)
         super().__init__(config, vocabulary)
         self.random = RandomWeights(self)
-        self.random.redraw(int(torch.randint(2**62, ()).item()), "start")
+        self.random.redraw(int(torch.randint(2**62, (), device="cpu").item()), "start")
         self._seed = 0
 
     def _make(self, layer: int, spread: float) -> MakeLinear:
@@ -136,7 +137,7 @@ class PaRaFormerModel(TransformerModel):
             drawn = self.random.draw(batch.seed, batch.purpose, "batch", *batch.ids)
         else:
             drawn = self.random.draw_each(batch.seed, batch.purpose, batch.ids)
-        return drawn.to(batch.source.device, self.output.weight.dtype)
+        return drawn.to(batch.source.device).to(matrix_dtype(self.embedding.weight))
 
 
 class PaRaFormer(NeuralAdapter):

@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from dialbench.adapter import Card
 from dialbench.neural.adapter import NeuralAdapter, NeuralConfig
 from dialbench.neural.data import Batch
-from dialbench.neural.dropout import Dropout
 from dialbench.neural.model import DialogueModel, Losses, State, word_loss
 from dialbench.text.vocabulary import PAD
 
@@ -39,6 +38,11 @@ class Seq2SeqConfig(NeuralConfig):
     recurrent_layers: int = 2
     recurrent_dropout: float = 0.2
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.demand_positive("embedding", "hidden", "recurrent_layers")
+        self.demand_rate("recurrent_dropout")
+
 
 class Seq2SeqModel(DialogueModel):
     """Encoder, attention and decoder over V words."""
@@ -53,7 +57,6 @@ class Seq2SeqModel(DialogueModel):
         self.attention = AdditiveAttention(2 * h, h, h)
         self.decoder = RecurrentDecoderCell(e + 2 * h, h, layers, dropout)
         self.output = nn.Linear(h, vocabulary)
-        self.dropout = Dropout(dropout)
 
     def start(self, batch: Batch) -> State:
         """Reads the contexts; each decoder layer starts from its encoder layer's last states."""
@@ -76,7 +79,7 @@ class Seq2SeqModel(DialogueModel):
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """(B * width,) tokens -> logits (B * width, V)."""
         state = self._advance(self.embedding(tokens), state)
-        return self.output(self.dropout(state.row[-1])), state
+        return self.output(state.row[-1]), state
 
     def hidden(self, batch: Batch) -> Tensor:
         """(B, T, h) top states under the true response."""
@@ -85,7 +88,7 @@ class Seq2SeqModel(DialogueModel):
         for embedded in self.embedding(batch.inputs).unbind(1):
             state = self._advance(embedded, state)
             tops.append(state.row[-1])
-        return self.dropout(torch.stack(tops, 1))  # type: ignore[no-any-return]
+        return torch.stack(tops, 1)
 
     def logits(self, batch: Batch) -> Tensor:
         """(B, T, V) under the true response."""

@@ -7,8 +7,9 @@ has no biases and its size is the total of all heads; one word table serves both
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +26,7 @@ from .blocks.attention import (
     DecoderLayer,
     EncoderLayer,
     FeedForward,
+    KeysValues,
     MakeLinear,
     Residual,
     trained,
@@ -58,6 +60,8 @@ class TransformerConfig(NeuralConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.demand_positive("layers", "heads", "embedding", "attention", "feed_forward")
+        self.demand_rate("dropout")
         if self.attention % self.heads:
             raise ValueError(f"attention={self.attention} is no multiple of heads={self.heads}")
 
@@ -130,6 +134,11 @@ class TransformerModel(DialogueModel):
             x = layer(x, mask, draws)
         return self.encoder_norm(x), mask
 
+    def _project(self, memory: Tensor, draws: Tensor | None) -> list[KeysValues]:
+        # (B, S, n) -> keys and values for every decoder layer
+        layers = cast(Iterable[DecoderLayer], self.decoder)
+        return [layer.cross_attention.keys_values(memory, draws) for layer in layers]
+
     def hidden(self, batch: Batch) -> Tensor:
         """(B, T, n) decoder outputs under the true response."""
         draws = self.draws(batch)
@@ -137,8 +146,7 @@ class TransformerModel(DialogueModel):
         x = self._embed(batch.inputs)
         size = x.shape[1]
         causal = torch.ones(size, size, dtype=torch.bool, device=x.device).tril()
-        for layer in self.decoder:
-            keys_values = layer.cross_attention.keys_values(memory, draws)
+        for layer, keys_values in zip(self.decoder, self._project(memory, draws), strict=True):
             x, _ = layer(x, None, keys_values, (causal, seen), draws)
         return self.decoder_norm(x)  # type: ignore[no-any-return]
 
@@ -154,7 +162,8 @@ class TransformerModel(DialogueModel):
         """Encodes the contexts and projects them for every decoder layer."""
         draws = self.draws(batch)
         memory, seen = self.encode(batch.source, draws)
-        keys_values = [layer.cross_attention.keys_values(memory, draws) for layer in self.decoder]
+        # Every step reads them, which is faster where each head's lie together.
+        keys_values = [(k.contiguous(), v.contiguous()) for k, v in self._project(memory, draws)]
         shared = draws is not None and draws.dim() == 1
         example = {"memory": keys_values, "seen": seen, "draws": None if shared else draws}
         past = [None] * len(self.decoder)

@@ -10,7 +10,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "run": "dialbench.bench",
     "score": "dialbench.scoring",
-    "report": "dialbench.reporting.report",
+    "report": "dialbench.bench",
     "load_corpus": "dialbench.corpora.base",
     "load_adapter": "dialbench.bench",
 }

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -50,3 +52,33 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def lock_disk(small_disk: Path) -> Callable[[], None]:
     """Makes the small disk read-only from now on."""
     return lambda: _mount("-o", "remount,ro", str(small_disk))
+
+
+@dataclass(frozen=True)
+class Spoken:
+    """What a command answered."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., Spoken]:
+    """Runs the command line inside the test's process, as `dialbench ARGUMENTS` would."""
+    from dialbench.cli import main
+
+    def run(*arguments: object) -> Spoken:
+        monkeypatch.setattr("sys.argv", ["dialbench", *map(str, arguments)])
+        before = signal.getsignal(signal.SIGTERM)
+        try:
+            with pytest.raises(SystemExit) as ended:
+                main()
+        finally:
+            signal.signal(signal.SIGTERM, before)
+        said = capsys.readouterr()
+        return Spoken(int(ended.value.code or 0), said.out, said.err)
+
+    return run

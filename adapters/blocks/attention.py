@@ -52,7 +52,7 @@ class Attention(nn.Module):
         self.output = trained(size, width, False)
 
     def _split(self, x: Tensor) -> Tensor:
-        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, H, S, d/H)
+        return x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)  # (B, H, S, d/H)
 
     def keys_values(self, memory: Tensor, draws: Tensor | None) -> KeysValues:
         """Keys and values (B, H, S, d/H) of (B, S, n)."""
@@ -71,22 +71,23 @@ class Attention(nn.Module):
             draws: weights drawn for each context, or None.
         """
         query = self._split(self.query(x, draws))
-        if self.training and self.dropout.rate:
+        rate = self.dropout.rate if self.training else 0.0
+        if rate and x.device.type == "cpu":
             mixed = self._mix(query, *memory, mask)
         else:
-            mixed = F.scaled_dot_product_attention(query, *memory, attn_mask=mask)
+            mixed = F.scaled_dot_product_attention(query, *memory, attn_mask=mask, dropout_p=rate)
         joined = mixed.transpose(1, 2).flatten(2)  # (B, T, d)
         return self.output(joined, draws)  # type: ignore[no-any-return]
 
     def _mix(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
-        # Written out because the fused kernel's dropout draws its mask on one core.
+        # Written out because on a CPU the fused kernel's dropout draws its mask on one core.
         scores = (query * query.shape[-1] ** -0.5) @ keys.transpose(-1, -2)
-        if mask is not None:
-            scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
-        weights = scores.softmax(-1)
-        if mask is not None and not bool(mask.any(-1).all()):
-            weights = weights.masked_fill(~mask, 0.0)
-        return self.dropout(weights) @ values  # type: ignore[no-any-return]
+        if mask is None:
+            return self.dropout(scores.softmax(-1)) @ values  # type: ignore[no-any-return]
+        lowest = torch.finfo(scores.dtype).min
+        unseen = scores.new_zeros(mask.shape).masked_fill_(~mask, lowest)
+        weights = self.dropout((scores + unseen).softmax(-1))
+        return weights @ values * mask.any(-1, keepdim=True)  # type: ignore[no-any-return]
 
 
 class FeedForward(nn.Module):
@@ -119,7 +120,7 @@ class Residual(nn.Module):
         """(B, T, n) -> (B, T, n)."""
         if self.post:
             return self.norm(x + self.dropout(inner(x)))  # type: ignore[no-any-return]
-        return x + self.dropout(inner(self.norm(x)))
+        return x + self.dropout(inner(self.norm(x)))  # type: ignore[no-any-return]
 
 
 class EncoderLayer(nn.Module):

@@ -8,8 +8,11 @@ answered: then all encoding and decoding of that context sees its own weights.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dialbench.neural.randomness import generator
@@ -83,8 +86,8 @@ class RandomLinear(nn.Module):
 
 
 def _affine(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    product = x @ weight.to(x.dtype)
-    return product if bias is None else product + bias.to(x.dtype)
+    product = x @ weight
+    return product if bias is None else product + bias.to(product.dtype)
 
 
 class RandomWeights:
@@ -102,17 +105,22 @@ class RandomWeights:
             self.numbers += map.numbers
 
     def draw(self, *key: str | int) -> Tensor:
-        """(numbers,) float32: one draw of all maps from a generator for `key`."""
-        flat = torch.empty(self.numbers)
+        """(numbers,) float32 on the CPU: one draw of all maps from a generator for `key`."""
+        flat = torch.empty(self.numbers, device="cpu")
         self._fill(flat, generator(*key))
         return flat
 
     def draw_each(self, seed: int, purpose: str, ids: Sequence[str]) -> Tensor:
-        """(B, numbers) float32: a draw for each example id, the same in any batch."""
-        draws = torch.empty(len(ids), self.numbers)
-        for row, id in zip(draws, ids, strict=True):
-            self._fill(row, generator(seed, purpose, id))
-        return draws
+        """(B, numbers) float32 on the CPU: a draw for each example id, the same in any batch."""
+        draws = np.empty((len(ids), self.numbers), np.float32)
+
+        def fill(row: NDArray[np.float32], id: str) -> None:
+            self._fill(torch.from_numpy(row), generator(seed, purpose, id))
+
+        # One generator keeps one core busy, and a draw can take longer than a GPU's answer.
+        with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+            list(pool.map(fill, draws, ids))
+        return torch.from_numpy(draws)
 
     def redraw(self, *key: str | int) -> None:
         """Gives every map new weights."""

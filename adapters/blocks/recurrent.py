@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from dialbench.neural.dropout import Dropout
 from dialbench.text.vocabulary import PAD
@@ -12,6 +11,9 @@ from dialbench.text.vocabulary import PAD
 
 class RecurrentEncoder(nn.Module):
     """Stacked bidirectional GRU over words; PAD changes no state.
+
+    The backward direction reads every sequence mirrored within its own length. So PAD comes last
+    for both directions, and nothing need be packed, which on a CPU costs half as much again.
 
     Args:
         inputs: size of the word vectors.
@@ -22,11 +24,10 @@ class RecurrentEncoder(nn.Module):
 
     def __init__(self, inputs: int, hidden: int, layers: int, dropout: float) -> None:
         super().__init__()
-        self.layers, self.hidden = layers, hidden
-        between = dropout if layers > 1 else 0.0
-        self.gru = nn.GRU(
-            inputs, hidden, layers, batch_first=True, bidirectional=True, dropout=between
-        )
+        sizes = [inputs] + [2 * hidden] * (layers - 1)
+        self.ahead = nn.ModuleList(nn.GRU(size, hidden, batch_first=True) for size in sizes)
+        self.back = nn.ModuleList(nn.GRU(size, hidden, batch_first=True) for size in sizes)
+        self.dropout = Dropout(dropout)
 
     def forward(self, embedded: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """Reads (B, S, e) word vectors of (B, S) tokens.
@@ -35,12 +36,29 @@ class RecurrentEncoder(nn.Module):
             Outputs of the last layer (B, S, 2h), zero on PAD, and for every layer [last forward;
             first backward] (layers, B, 2h).
         """
-        lengths = tokens.ne(PAD).sum(1).clamp(min=1).cpu()
-        packed = pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False)
-        outputs, last = self.gru(packed)
-        padded, _ = pad_packed_sequence(outputs, batch_first=True, total_length=tokens.shape[1])
-        both = last.view(self.layers, 2, -1, self.hidden)
-        return padded, torch.cat([both[:, 0], both[:, 1]], -1)
+        real = tokens.ne(PAD)
+        mirror, final = _mirror(real), (real.sum(1) - 1).clamp(min=0)
+        x, lasts = embedded, []
+        for number, (ahead, back) in enumerate(zip(self.ahead, self.back, strict=True)):
+            x = x if number == 0 else self.dropout(x)
+            forward, _ = ahead(x)
+            backward, _ = back(_pick(x, mirror))
+            both = torch.cat([forward, backward], -1)
+            lasts.append(_pick(both, final[:, None]).squeeze(1))
+            x = torch.cat([forward, _pick(backward, mirror)], -1)
+        return x * real[:, :, None], torch.stack(lasts)
+
+
+def _mirror(real: Tensor) -> Tensor:
+    # (B, S): where the token is that stands at each position of the mirrored sequence.
+    place = torch.arange(real.shape[1], device=real.device)
+    mirrored = real.sum(1, keepdim=True) - 1 - place
+    return torch.where(mirrored < 0, place, mirrored)
+
+
+def _pick(x: Tensor, places: Tensor) -> Tensor:
+    # (B, S, n) at places (B, P) -> (B, P, n)
+    return x.gather(1, places[:, :, None].expand(-1, -1, x.shape[-1]))
 
 
 class AdditiveAttention(nn.Module):
@@ -66,7 +84,8 @@ class AdditiveAttention(nn.Module):
             query: (B, W, query size).
             seen: (B, S), True on real tokens.
         """
-        energy = self.score(torch.tanh(keys[:, None] + self.query(query)[:, :, None])).squeeze(-1)
+        hidden = torch.tanh(keys[:, None] + self.query(query)[:, :, None])  # (B, W, S, size)
+        energy: Tensor = self.score(hidden).squeeze(-1)
         return energy.masked_fill(~seen[:, None], -torch.inf).softmax(-1)
 
     def forward(self, memory: Tensor, keys: Tensor, query: Tensor, seen: Tensor) -> Tensor:

@@ -59,16 +59,26 @@ class NeuralConfig:
     answer_batch: int = 64
 
     def __post_init__(self) -> None:
-        positive = ("vocabulary", "context_tokens", "response_tokens", "batch_size", "epochs")
-        for name in (*positive, "learning_rate", "clip", "patience", "answer_batch"):
-            if getattr(self, name) <= 0:
+        self.demand_positive("vocabulary", "context_tokens", "response_tokens", "batch_size")
+        self.demand_positive("epochs", "learning_rate", "clip", "patience", "answer_batch")
+
+    def demand_positive(self, *names: str) -> None:
+        """Raises ValueError unless these options are above 0."""
+        for name in names:
+            if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be above 0")
+
+    def demand_rate(self, name: str) -> None:
+        """Raises ValueError unless this option can be the rate of a dropout."""
+        if not 0.0 <= getattr(self, name) < 1.0:
+            raise ValueError(f"{name} must be at least 0 and below 1")
 
 
 class NeuralAdapter(Adapter):
     """A system that is a `DialogueModel` over the words of its training split."""
 
     Config: ClassVar[type] = NeuralConfig
+    speed_options: ClassVar[frozenset[str]] = frozenset({"answer_batch"})
     config: NeuralConfig
 
     def __init__(self, config: Any = None) -> None:
@@ -98,7 +108,7 @@ class NeuralAdapter(Adapter):
 
     def _fresh_model(self, run: Run) -> DialogueModel:
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed_of(run.seed, "weights"))
+            torch.default_generator.manual_seed(seed_of(run.seed, "weights"))
             self.model = self.build_model(len(self.vocabulary))
         if self.config.precision == "float64":
             self.model.double()
@@ -150,7 +160,7 @@ class NeuralAdapter(Adapter):
         self.model = self.build_model(len(self.vocabulary))
         if self.config.precision == "float64":
             self.model.double()
-        self.model.load_state_dict(tensors)
+        checkpoint.restore(self.model, tensors, folder / "model.safetensors")
         return self
 
     def facts(self) -> Mapping[str, Any]:

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
-from torch import Tensor
+from torch import Tensor, nn
 
 from dialbench.errors import StorageError
-from dialbench.files import atomic_write
+from dialbench.files.atomic import atomic_write
 
 
 def write(path: Path, tensors: dict[str, Tensor], numbers: Any = None) -> None:
@@ -34,11 +34,27 @@ def read(path: Path) -> tuple[dict[str, Tensor], Any]:
             numbers = json.loads((file.metadata() or {}).get("numbers", "null"))
     except (SafetensorError, json.JSONDecodeError, OSError) as error:
         raise StorageError(
-            f"this checkpoint is damaged ({error})",
+            f"this checkpoint cannot be read ({error})",
             where=str(path),
             hint="Delete it, or run again with --overwrite always.",
         ) from None
     return tensors, numbers
+
+
+def restore(model: nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
+    """Gives `model` the tensors read from `path`.
+
+    Raises:
+        StorageError: they are another model's.
+    """
+    try:
+        model.load_state_dict(tensors)
+    except RuntimeError:
+        raise StorageError(
+            "this checkpoint belongs to another model or other options",
+            where=str(path),
+            hint="Delete it, or run again with --overwrite always.",
+        ) from None
 
 
 def flatten(prefix: str, states: dict[int, dict[str, Any]]) -> dict[str, Tensor]:

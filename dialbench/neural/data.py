@@ -58,8 +58,10 @@ class Ragged:
         """The sequences `rows` as a matrix (rows, longest), PAD behind their ends."""
         starts, lengths = self.starts[rows], self.lengths[rows]
         columns = np.arange(max(1, int(lengths.max(initial=0))))
-        index = np.minimum(starts[:, None] + columns, max(len(self.values) - 1, 0))
-        return np.where(columns < lengths[:, None], self.values[index], PAD).astype(np.int64)
+        real = columns < lengths[:, None]
+        matrix = np.full(real.shape, PAD, np.int64)
+        matrix[real] = self.values[(starts[:, None] + columns)[real]]
+        return matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +94,7 @@ class Batch:
         ids: B example ids.
         source: (B, S) context tokens, PAD = 0 behind them.
         target: (B, T) response tokens with EOS, PAD behind them; (B, 0) when answering.
+        real: (R,) where real tokens stand in the flattened (B * T) target, ascending.
         seed: from which random parts of this batch derive together with `ids` and `purpose`;
             None in training, where the global generator serves.
         purpose: "valid" or "infer", keeps the streams apart.
@@ -100,6 +103,7 @@ class Batch:
     ids: tuple[str, ...]
     source: torch.Tensor
     target: torch.Tensor
+    real: torch.Tensor
     seed: int | None = None
     purpose: str = ""
 
@@ -110,11 +114,6 @@ class Batch:
     def inputs(self) -> torch.Tensor:
         """(B, T) decoder inputs: BOS and the response without its last token."""
         return torch.nn.functional.pad(self.target[:, :-1], (1, 0), value=BOS)
-
-    @property
-    def real(self) -> torch.Tensor:
-        """Positions of real target tokens in the flattened (B * T) target, ascending."""
-        return self.target.flatten().ne(PAD).nonzero().squeeze(1)
 
 
 @lru_cache(maxsize=4)
@@ -212,13 +211,16 @@ def make_batch(
     data: Encoded, rows: Ints, device: str, seed: int | None = None, purpose: str = ""
 ) -> Batch:
     """The examples `rows` as a batch on `device`."""
-    source = torch.from_numpy(data.source.padded(rows))
-    if len(data.target.starts):
-        target = torch.from_numpy(data.target.padded(rows))
-    else:
-        target = torch.zeros(len(rows), 0, dtype=torch.long)
+
+    def tensor(array: Ints) -> torch.Tensor:
+        return torch.from_numpy(array).to(device, non_blocking=True)
+
+    learns = len(data.target.starts) > 0
+    target = data.target.padded(rows) if learns else np.zeros((len(rows), 0), np.int64)
+    # Where the real tokens are is found here, since asking a GPU would wait for it.
+    real = np.flatnonzero(target != PAD)
     ids = tuple(data.ids[rows])
-    return Batch(ids, source.to(device), target.to(device), seed, purpose)
+    return Batch(ids, tensor(data.source.padded(rows)), tensor(target), tensor(real), seed, purpose)
 
 
 _POOL = 128
@@ -228,13 +230,16 @@ def training_rows(data: Encoded, batch_size: int, seed: int, epoch: int) -> list
     """The batches of an epoch as row numbers: shuffled, of similar lengths within a batch.
 
     Examples are shuffled, sorted by length inside pools of 128 batches, and the batches shuffled
-    again, so that little is padded and every epoch is another order.
+    again, so that little is padded and every epoch is another order. Within contexts of about one
+    length, responses run from short to long and then from long to short, so that a batch across
+    two such lengths still holds similar responses.
     """
     random = np.random.default_rng(seed_of(seed, "order", epoch))
     order = random.permutation(len(data))
     pool = np.arange(len(data)) // (_POOL * batch_size)
     source, target = data.source.lengths[order], data.target.lengths[order]
-    order = order[np.lexsort((target, source // 4, pool))]
+    tier = source // 8
+    order = order[np.lexsort((np.where(tier % 2, -target, target), tier, pool))]
     batches = np.split(order, np.arange(batch_size, len(order), batch_size))
     return [batches[i] for i in random.permutation(len(batches))]
 
@@ -242,4 +247,5 @@ def training_rows(data: Encoded, batch_size: int, seed: int, epoch: int) -> list
 def answering_rows(data: Encoded, batch_size: int) -> Iterator[Ints]:
     """Batches by falling context length, so that running out of memory shows at once."""
     order = np.argsort(-data.source.lengths, kind="stable")
-    yield from np.split(order, np.arange(batch_size, len(order), batch_size))
+    for start in range(0, len(order), batch_size):
+        yield order[start : start + batch_size]

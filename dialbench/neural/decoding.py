@@ -13,12 +13,13 @@ import torch
 from torch import Tensor
 
 from dialbench.neural.data import Batch
-from dialbench.neural.model import DialogueModel, State
+from dialbench.neural.model import DialogueModel
 from dialbench.neural.randomness import uniforms
 from dialbench.records import Decoding
 from dialbench.text.vocabulary import BOS, EOS, PAD, SEP, UNK
 
-_NEVER = [PAD, UNK, BOS, SEP]
+_NEVER = (PAD, UNK, BOS, SEP)
+_HEAD = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,21 +69,20 @@ def _one_by_one(
     for position in range(limit):
         logits, state = model.step(tokens, state)
         draw = None if draws is None else draws[active, position]
-        tokens = choose(_allowed(logits), decoding, draw)
+        chosen = choose(_allowed(logits), decoding, draw)
+        tokens = torch.where(tokens.eq(EOS), EOS, chosen)  # what has ended stays ended
         words[active, position] = tokens
-        tokens, active, state = _drop_finished(tokens, active, state)
-        if not len(active):
+        rows = tokens.ne(EOS).nonzero().squeeze(1)
+        if not len(rows):
             break
+        if _worth_dropping(len(rows), len(active)):
+            tokens, active, state = tokens[rows], active[rows], state.keep(rows)
     return [_until_end(row) for row in words.tolist()]
 
 
-def _drop_finished(tokens: Tensor, active: Tensor, state: State) -> tuple[Tensor, Tensor, State]:
+def _worth_dropping(going: int, total: int) -> bool:
     # Copying the state costs about as much as a step, so a quarter must have finished first.
-    going = tokens.ne(EOS)
-    if going.sum() > 0.75 * len(going):
-        return tokens, active, state
-    rows = going.nonzero().squeeze(1)
-    return tokens[rows], active[rows], state.keep(rows)
+    return going <= 0.75 * total
 
 
 def _until_end(row: list[int]) -> list[int]:
@@ -90,8 +90,10 @@ def _until_end(row: list[int]) -> list[int]:
 
 
 def _allowed(logits: Tensor) -> Tensor:
+    # Written over, as `DialogueModel.step` says; one column at a time needs no index on a GPU.
     logits = logits.float() if logits.dtype != torch.float64 else logits
-    logits[:, _NEVER] = -torch.inf
+    for word in _NEVER:
+        logits[:, word] = -torch.inf
     return logits
 
 
@@ -108,27 +110,29 @@ def choose(logits: Tensor, decoding: Decoding, draw: Tensor | None) -> Tensor:
     """
     if draw is None:
         return logits.argmax(-1)
-    logits = logits.double()
-    if decoding.method == "sample":
-        # A draw of zero must still fall on a word that can be chosen.
-        cumulative = (logits / decoding.value).softmax(-1).cumsum(-1)
-        return _inverse(cumulative, draw)
+    temperature = decoding.value if decoding.method == "sample" else 1.0
+    mass = (logits.double() / temperature).softmax(-1)
     if decoding.method == "top-k":
-        kept, words = logits.topk(min(int(decoding.value), logits.shape[-1]), -1)
-        probabilities = kept.softmax(-1)
-    else:
-        probabilities, words = logits.softmax(-1).sort(dim=-1, descending=True, stable=True)
-        before = probabilities.cumsum(-1) - probabilities
-        # The word that crosses p is kept.
-        probabilities = probabilities.masked_fill(before >= decoding.value, 0.0)
-    picked = _inverse(probabilities.cumsum(-1), draw)
-    return words.gather(-1, picked[:, None]).squeeze(-1)
-
-
-def _inverse(cumulative: Tensor, draw: Tensor) -> Tensor:
-    # The first position whose cumulative mass exceeds the draw; never one of zero mass.
-    target = draw[:, None].to(cumulative.dtype) * cumulative[:, -1:]
+        mass = _only(mass, *mass.topk(min(int(decoding.value), mass.shape[-1])))
+    elif decoding.method == "top-p":
+        mass = _only(mass, *_nucleus(mass, decoding.value))
+    # The first word whose cumulative mass exceeds the draw: never one without mass.
+    cumulative = mass.cumsum(-1)
+    target = draw[:, None] * cumulative[:, -1:]
     return torch.searchsorted(cumulative, target, right=True).squeeze(-1)
+
+
+def _only(mass: Tensor, kept: Tensor, words: Tensor) -> Tensor:
+    return torch.zeros_like(mass).scatter_(-1, words, kept)
+
+
+def _nucleus(mass: Tensor, p: float) -> tuple[Tensor, Tensor]:
+    # The fewest words that together reach p, by falling mass; the others' mass is zero.
+    kept, words = mass.topk(min(_HEAD, mass.shape[-1]))
+    if bool((kept.sum(-1) < p).any()):  # rarely: sorting all words is slow
+        kept, words = mass.sort(descending=True)
+    before = kept.cumsum(-1) - kept
+    return kept.masked_fill(before >= p, 0.0), words
 
 
 @torch.inference_mode()
@@ -150,8 +154,7 @@ def beam_search(
     finished: list[list[Hypothesis]] = [[] for _ in range(size)]
     for length in range(1, limit + 1):
         logits, state = model.step(tokens, state)
-        scores = _allowed(logits).double().log_softmax(-1).view(len(active), width, -1)
-        sums, parents, words = _best(scores + sums[:, :, None], 2 * width)
+        sums, parents, words = _best(_allowed(logits).log_softmax(-1), sums)
         history = history.gather(1, parents[:, :, None].expand(-1, -1, length - 1))
         history = torch.cat([history, words[:, :, None]], -1)
         _collect(finished, active, sums, history, width, ends_only=length < limit)
@@ -163,7 +166,7 @@ def beam_search(
             break
         rows = torch.arange(len(active), device=device)[:, None] * width + parents
         state = state.reorder(rows.flatten())
-        if len(going) < len(active):
+        if _worth_dropping(len(going), len(active)):
             kept = torch.tensor(going, device=device)
             state, sums, history = state.keep(kept), sums[kept], history[kept]
             active = [active[i] for i in going]
@@ -171,11 +174,15 @@ def beam_search(
     return [sorted(f, key=lambda h: -h.score)[:width] for f in finished]
 
 
-def _best(scores: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
-    # scores (B, width, V) -> the best `count` continuations: sums, parent beams, words
-    examples, width, size = scores.shape
-    sums, index = scores.view(examples, width * size).topk(min(count, width * size), -1)
-    return sums, index // size, index % size
+def _best(scores: Tensor, sums: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    # The best 2 * width continuations of the beams (B, width): sums, parent beams, words.
+    # None can lie outside the best 2 * width of its own beam.
+    width = sums.shape[1]
+    count = min(2 * width, scores.shape[-1])
+    own, words = scores.topk(count)  # (B * width, count)
+    totals = own.view(-1, width, count) + sums[:, :, None]
+    sums, index = totals.flatten(1).topk(min(2 * width, width * count))
+    return sums, index // count, words.view(len(sums), -1).gather(1, index)
 
 
 def _first_alive(words: Tensor, width: int) -> Tensor:
@@ -194,10 +201,11 @@ def _collect(
     ends_only: bool,
 ) -> None:
     # Only continuations among the best `width` may end, so that width 1 is greedy search.
-    for i, name in enumerate(active):
-        for total, words in zip(sums[i, :width].tolist(), history[i, :width].tolist(), strict=True):
-            ended = words[-1] == EOS
-            if total == -torch.inf or len(finished[name]) >= width or (ends_only and not ended):
-                continue
-            tokens = tuple(words[:-1] if ended else words)
-            finished[name].append(Hypothesis(tokens, total, len(words)))
+    best, totals = history[:, :width], sums[:, :width]
+    chosen = totals.isfinite() & best[:, :, -1].eq(EOS) if ends_only else totals.isfinite()
+    where = chosen.nonzero(as_tuple=True)
+    entries = zip(where[0].tolist(), best[where].tolist(), totals[where].tolist(), strict=True)
+    for i, words, total in entries:
+        if len(finished[active[i]]) < width:
+            tokens = tuple(words[:-1] if words[-1] == EOS else words)
+            finished[active[i]].append(Hypothesis(tokens, total, len(words)))

@@ -64,6 +64,12 @@ def autocast(device: str, dtype: torch.dtype) -> contextlib.AbstractContextManag
     return torch.autocast(torch.device(device).type, dtype=dtype)
 
 
+def matrix_dtype(weight: torch.Tensor) -> torch.dtype:
+    """The dtype in which `weight` is multiplied here: its own, or that of mixed precision."""
+    kind = weight.device.type
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype
+
+
 def describe(device: str, dtype: torch.dtype) -> dict[str, Any]:
     """The circumstances that low-precision near-ties may depend on."""
     if device.startswith("cuda"):

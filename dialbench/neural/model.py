@@ -111,7 +111,7 @@ class DialogueModel(nn.Module):
             state: what `start` or the step before returned.
 
         Returns:
-            Logits (B * width, V) of the next token, and the new state.
+            Logits (B * width, V) of the next token, the caller's to write over, and the new state.
         """
         raise NotImplementedError
 

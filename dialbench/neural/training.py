@@ -1,8 +1,8 @@
 """Training of every model alike: epochs, warm-up, clipping, early stopping, exact resume.
 
-After every epoch one file holds the weights, the optimiser, the generator states and the
-history, so that a killed run goes on where the last finished epoch left it, and on a CPU with
-the same number of threads ends in bit-identical weights.
+After every epoch one file holds the weights, the optimiser and the history, and every epoch
+seeds the generators anew, so that a killed run goes on where the last finished epoch left it, and
+on a CPU with the same number of threads ends in bit-identical weights.
 """
 
 from __future__ import annotations
@@ -85,8 +85,7 @@ class Trainer:
         self.config, self.run = config, run
         self.dtype = dtype_of(config.precision, run.device)
         trained = [p for p in model.parameters() if p.requires_grad]
-        fused = self.dtype != torch.float64
-        self.optimiser = torch.optim.Adam(trained, lr=config.learning_rate, fused=fused)
+        self.optimiser = torch.optim.Adam(trained, lr=config.learning_rate, fused=True)
         self.history = History()
 
     def fit(self) -> History:
@@ -95,9 +94,9 @@ class Trainer:
         with torch.random.fork_rng(devices=self._cuda_devices()):
             while self._goes_on():
                 self._epoch()
-        if self._best_file.exists():
+        if self.history.epoch:
             weights, _ = checkpoint.read(self._best_file)
-            self.model.load_state_dict(weights)
+            checkpoint.restore(self.model, weights, self._best_file)
         return self.history
 
     def _goes_on(self) -> bool:
@@ -105,12 +104,14 @@ class Trainer:
         return self.history.epoch < self.config.epochs and waited < self.config.patience
 
     def _cuda_devices(self) -> list[int]:
-        return [torch.cuda.current_device()] if self.run.device.startswith("cuda") else []
+        device = torch.device(self.run.device)
+        if device.type != "cuda":
+            return []
+        return [torch.cuda.current_device() if device.index is None else device.index]
 
     def _epoch(self) -> None:
         number = self.history.epoch + 1
-        # Seeding here makes the generators' state a function of (seed, epoch): a resumed epoch
-        # draws the same dropout masks and noise as an undisturbed one.
+        # A resumed epoch draws the same dropout masks and noise as an undisturbed one.
         torch.manual_seed(seed_of(self.run.seed, "epoch", number))
         self.model.begin_epoch(self.run.seed, number)
         train = self._train_epoch(number)
@@ -124,12 +125,7 @@ class Trainer:
 
     def _finish(self, number: int, row: dict[str, float]) -> None:
         history, loss = self.history, row["valid_loss"]
-        if not math.isfinite(loss) or not math.isfinite(row["train_loss"]):
-            raise SystemFailed(
-                f"the loss is not finite in epoch {number}",
-                where="training",
-                hint="Lower learning_rate or raise warmup.",
-            )
+        _demand_finite(number, row["train_loss"], loss)
         history.epoch = number
         history.curve.append(row)
         if loss < history.best_loss:
@@ -153,7 +149,7 @@ class Trainer:
         batch = make_batch(self.train, rows, self.run.device)
         with autocast(self.run.device, self.dtype):
             losses = self.model.loss(batch, history.step)
-        losses.total.backward()
+        torch.autograd.backward(losses.total)
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
         history.step += 1
         for group in self.optimiser.param_groups:
@@ -173,9 +169,6 @@ class Trainer:
     def _save(self) -> None:
         tensors = {f"model.{key}": value for key, value in self.model.state_dict().items()}
         tensors |= checkpoint.flatten("adam.", self.optimiser.state_dict()["state"])
-        tensors["generator.cpu"] = torch.get_rng_state()
-        for device in self._cuda_devices():
-            tensors[f"generator.cuda{device}"] = torch.cuda.get_rng_state(device)
         checkpoint.write(self._last_file, tensors, vars(self.history))
 
     def _resume(self) -> None:
@@ -187,11 +180,20 @@ class Trainer:
             for key, value in tensors.items()
             if key.startswith("model.")
         }
-        self.model.load_state_dict(weights)
+        checkpoint.restore(self.model, weights, self._last_file)
         state = self.optimiser.state_dict()
         state["state"] = checkpoint.unflatten("adam.", tensors)
         self.optimiser.load_state_dict(state)
         self.history = History(**numbers)
+
+
+def _demand_finite(epoch: int, *losses: float) -> None:
+    if not all(map(math.isfinite, losses)):
+        raise SystemFailed(
+            f"the loss is not finite in epoch {epoch}",
+            where="training",
+            hint="Lower learning_rate or raise warmup.",
+        )
 
 
 class _Sums:
@@ -222,7 +224,10 @@ class _Sums:
 
 
 class _Meter:
-    """Reports progress a few times a second."""
+    """Reports progress twice a second, and stops a training that has lost its loss.
+
+    Not at every step, since reading the loss waits for the GPU.
+    """
 
     def __init__(self, progress: Progress, epoch: int, epochs: int, steps: int) -> None:
         self.progress, self.epoch, self.epochs, self.steps = progress, epoch, epochs, steps
@@ -235,13 +240,15 @@ class _Meter:
         if now - self.told < 0.5 and step < self.steps:
             return
         self.told = now
+        loss = float(losses.total.detach())
+        _demand_finite(self.epoch, loss)
         self.progress.update(
             "train",
             epoch=self.epoch,
             epochs=self.epochs,
             step=step,
             steps=self.steps,
-            loss=float(losses.total.detach()),
+            loss=loss,
             rate=self.examples / max(now - self.start, 1e-9),
         )
 

@@ -1,0 +1,5 @@
+"""`python -m dialbench`."""
+
+from dialbench.cli import main
+
+main()

@@ -1,0 +1,206 @@
+"""The main line of a run: plan, train and answer, score, report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dialbench.adapter import Adapter, Registry
+from dialbench.engines import local
+from dialbench.engines.work import Overwrite, Worker
+from dialbench.errors import InputError
+from dialbench.plan import Dataset, Plan, Request, setting_of
+from dialbench.progress import Board, Mode
+from dialbench.records import Result, Table
+from dialbench.scoring import ScoringSettings, build_metrics, score_responses, scoring_key
+from dialbench.store.layout import Store
+
+if TYPE_CHECKING:
+    from dialbench.reporting.tables import Correction
+
+FORMATS = ("tex", "md", "html", "csv", "txt", "png", "pdf")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run came to.
+
+    Attributes:
+        results: of every job of the run.
+        tables: one a corpus, with all comparable results of the runs folder.
+        files: what was written for people.
+        skipped: systems that could not be loaded, with the reason.
+    """
+
+    results: tuple[Result, ...]
+    tables: tuple[Table, ...]
+    files: tuple[Path, ...]
+    skipped: dict[str, str]
+
+    @property
+    def failed(self) -> tuple[Result, ...]:
+        """The jobs that did not end well."""
+        return tuple(result for result in self.results if result.status != "done")
+
+
+def run(
+    request: Request | None = None,
+    *,
+    out: Path | str = "results/runs",
+    device: str = "auto",
+    scoring: ScoringSettings | None = None,
+    overwrite: Overwrite = "missing",
+    progress: Mode = "none",
+    formats: Sequence[str] = FORMATS,
+) -> Outcome:
+    """Trains, answers, scores, tests and reports; does only what is not done yet.
+
+    Args:
+        request: systems, corpora, preset, seeds, decodings; by default all on the demo corpus.
+        out: the runs folder; tables and plots go to its folder `report`.
+        device: auto, cpu or cuda.
+        scoring: measures and their resources.
+        overwrite: whether finished or failed jobs are done again.
+        progress: rich, plain or none.
+        formats: of tables (tex, md, html, csv, txt) and plots (png, pdf).
+
+    Returns:
+        What it came to; a failed system is a failed result, not an exception.
+
+    Raises:
+        DialbenchError: the request cannot be met, or the disk refuses.
+    """
+    request = request or Request()
+    plan = Plan.of(request)
+    data = None if request.data is None else str(request.data)
+    scoring = scoring or ScoringSettings(data=data)
+    store = Store(Path(out))
+    with store.writing(), Board(progress) as board:
+        scorers = [_Scorer(dataset, scoring, store) for dataset in plan.datasets]
+        for text in (*_skipped(plan), *(w for scorer in scorers for w in scorer.warnings)):
+            board.say(text)
+        local.run(plan.tasks, Worker(store, _device(device), board, overwrite))
+        for scorer in scorers:
+            scorer.score(plan)
+        results = store.results(None, [task.job for task in plan.tasks])
+        tables, files = _report(plan, store, results, scoring, formats)
+    return Outcome(tuple(results), tuple(tables), tuple(files), plan.skipped)
+
+
+def report(
+    runs: Path | str = "results/runs",
+    *,
+    out: Path | str = "reports",
+    formats: Sequence[str] = FORMATS,
+    alpha: float = 0.01,
+    correction: Correction = "none",
+) -> tuple[list[Table], list[Path]]:
+    """Tables and plots of finished runs, from what they left; nothing is computed anew.
+
+    Args:
+        runs: a runs folder.
+        out: where tables and plots go.
+        formats: of tables (tex, md, html, csv, txt) and plots (png, pdf).
+        alpha: level of significance of the marks.
+        correction: "holm" adjusts p-values within a column.
+
+    Returns:
+        One table for each corpus and setting, and the files written.
+
+    Raises:
+        InputError: there are no results in `runs`.
+    """
+    from dialbench.reporting.report import write
+    from dialbench.reporting.tables import build
+
+    results = Store(Path(runs)).results()
+    if not results:
+        raise InputError(
+            "there are no results", where=str(runs), hint="Name a folder that `run` wrote to."
+        )
+    settings: dict[str, list[Result]] = {}
+    for result in results:
+        settings.setdefault(setting_of(result.job), []).append(result)
+    tables = []
+    for group in settings.values():
+        measures = dict.fromkeys(name for result in group for name in result.scores)
+        tables += build(group, metrics=list(measures), alpha=alpha, correction=correction)
+    return tables, write(tables, results, Path(out), formats)
+
+
+def load_adapter(name: str, plugins: Sequence[Path] = ()) -> type[Adapter]:
+    """The adapter class of a system, by the name that `--models` takes."""
+    return Registry(plugins).get(name, where="name")
+
+
+class _Scorer:
+    """Scores what a plan answered on one corpus, unless it is scored already."""
+
+    def __init__(self, dataset: Dataset, settings: ScoringSettings, store: Store) -> None:
+        self.dataset, self.store = dataset, store
+        self.metrics = build_metrics(settings, dataset.train, store.root / "vectors")
+        self.key = scoring_key(self.metrics)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What will not be measured, said before anything is trained."""
+        return [
+            f"warning: {metric.name} will not be available: {metric.missing}"
+            for metric in self.metrics
+            if metric.missing
+        ]
+
+    def score(self, plan: Plan) -> None:
+        """Scores every answered job of the plan on this corpus."""
+        for task in plan.tasks:
+            job = task.job
+            if task.dataset is not self.dataset or not self.store.has_responses(job):
+                continue
+            if self.store.read_scores(job, self.key) is None:
+                responses = self.store.read_responses(job)
+                pairs = zip(responses.examples, responses.texts, strict=True)
+                self.store.write_scores(job, score_responses(pairs, self.metrics), self.key)
+
+
+def _device(name: str) -> str:
+    if name == "cpu":
+        return name
+    from dialbench.neural.devices import resolve
+
+    return resolve(name)
+
+
+def _skipped(plan: Plan) -> list[str]:
+    return [f"warning: {name} is skipped: {reason}" for name, reason in plan.skipped.items()]
+
+
+def _report(
+    plan: Plan,
+    store: Store,
+    results: Sequence[Result],
+    scoring: ScoringSettings,
+    formats: Sequence[str],
+) -> tuple[list[Table], list[Path]]:
+    from dialbench.reporting.report import write
+    from dialbench.reporting.tables import build
+
+    shown = [*results, *_comparable(plan, store)]
+    tables = build(shown, metrics=scoring.metrics)
+    return tables, write(tables, shown, store.root / "report", formats)
+
+
+def _comparable(plan: Plan, store: Store) -> list[Result]:
+    # Rows of earlier runs on the same examples stand in the same table, unless the system has
+    # since been planned with other options.
+    settings = {setting_of(task.job) for task in plan.tasks}
+    planned = {task.job.fingerprint for task in plan.tasks}
+    training = {(task.job.system, task.job.corpus): task.job.training for task in plan.tasks}
+    return [
+        result
+        for result in store.results()
+        if (job := result.job).fingerprint not in planned
+        and setting_of(job) in settings
+        and training.get((job.system, job.corpus), job.training) == job.training
+    ]

@@ -1,0 +1,197 @@
+"""What there is: systems, corpora, measures, and whether this machine is ready for them."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import platform
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dialbench.adapter import Adapter, Registry
+from dialbench.errors import DialbenchError, InputError
+
+_PACKAGES = ("torch", "numpy", "scipy", "nltk", "lexicalrichness", "gensim", "safetensors")
+
+
+def systems(plugins: Sequence[Path] = ()) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """Every system with its card and options, and what could not be loaded with its reason."""
+    registry = Registry(plugins)
+    found = []
+    for name in registry.names():
+        try:
+            found.append(_system(name, registry.get(name)))
+        except InputError:
+            continue
+    return found, registry.broken
+
+
+def _system(name: str, adapter: type[Adapter]) -> dict[str, Any]:
+    options = {f.name: f.default for f in dataclasses.fields(adapter.Config)}
+    card = dataclasses.asdict(adapter.card)
+    return {"name": name, **card, "ranked": adapter.ranked, "options": options}
+
+
+def systems_text(found: Iterable[Mapping[str, Any]]) -> str:
+    """The systems for people: a line each, and its options below."""
+    lines = []
+    for system in found:
+        source = f" ({system['paper']}, {system['year']})" if system["paper"] else ""
+        lines.append(f"{system['name']:<16} {system['summary']}{source}")
+        options = ", ".join(f"{key}={value}" for key, value in system["options"].items())
+        if options:
+            lines.append(f"{'':<16} options: {options}")
+    return "\n".join(lines)
+
+
+def corpora(
+    names: Sequence[str], data: Path | None = None, *, audit: bool = False
+) -> list[dict[str, Any]]:
+    """The named corpora counted, or all of ours by their cards.
+
+    Args:
+        names: known names or files; empty lists what there is without reading it.
+        data: the folder of corpora.
+        audit: also count dialogues that occur twice.
+
+    Raises:
+        InputError: a corpus cannot be read.
+    """
+    from dialbench.corpora import base
+
+    if not names and not audit:
+        return [dataclasses.asdict(base.card(name)) for name in base.names()]
+    return [_corpus(name, data, audit) for name in names or base.names()]
+
+
+def _corpus(name: str, data: Path | None, audit: bool) -> dict[str, Any]:
+    from dialbench.corpora.audit import audit as audit_corpus
+    from dialbench.corpora.audit import describe
+    from dialbench.corpora.base import load_corpus
+
+    corpus = load_corpus(name, data=data, where="corpora")
+    found = {
+        "title": corpus.title,
+        "licence": corpus.licence,
+        "checksum": corpus.checksum,
+        "notes": list(corpus.notes),
+        **dataclasses.asdict(describe(corpus)),
+    }
+    if audit:
+        counted = dataclasses.asdict(audit_corpus(corpus))
+        found["audit"] = {key: counted[key] for key in ("exact", "normalised")}
+    return found
+
+
+def corpora_text(found: Iterable[Mapping[str, Any]]) -> str:
+    """The corpora for people."""
+    lines = []
+    for corpus in found:
+        if "splits" not in corpus:
+            lines.append(f"{corpus['name']:<20} {corpus['summary']} ({corpus['licence']})")
+            continue
+        lines.append(f"{corpus['title']} ({corpus['licence']}), data {corpus['checksum'][:12]}")
+        heads = ("dialogues", "turns", "examples", "mean_turns", "tokens", "vocabulary")
+        lines.append(f"  {'':<6}" + "".join(f"{head:>12}" for head in heads))
+        for split, facts in corpus["splits"].items():
+            cells = [f"{facts[head]:,.1f}".removesuffix(".0") for head in heads]
+            lines.append(f"  {split:<6}" + "".join(f"{cell:>12}" for cell in cells))
+        lines.append(f"  test tokens among the 20,000 training words: {corpus['coverage']:.2%}")
+        lines.extend(_audit_lines(corpus.get("audit", {})))
+        lines.extend(f"  note: {note}" for note in corpus["notes"])
+    return "\n".join(lines)
+
+
+def _audit_lines(audit: Mapping[str, Mapping[str, Any]]) -> Iterable[str]:
+    names = {
+        "exact": "turn for turn",
+        "normalised": "case, spaces and punctuation ignored",
+    }
+    for kind, overlap in audit.items():
+        inside = ", ".join(f"{split} {n:,}" for split, n in overlap["inside"].items())
+        yield f"  dialogues that repeat an earlier one ({names[kind]}): {inside}"
+        yield (
+            f"  also in train: test {overlap['test_in_train']:,}, valid "
+            f"{overlap['valid_in_train']:,}; test in valid {overlap['test_in_valid']:,}"
+        )
+
+
+def metrics() -> list[dict[str, Any]]:
+    """Every measure with its title, direction, signature and what it needs."""
+    from dialbench.metrics import registry
+    from dialbench.reporting.presentation import column_of
+
+    return [
+        {
+            "name": metric.name,
+            "title": column_of(metric.name).title,
+            "direction": metric.direction,
+            "needs": sorted(metric.needs),
+            "default": metric.name in registry.DEFAULT,
+            "signature": metric.signature,
+        }
+        for metric in registry.create(registry.names(), registry.MetricSettings())
+    ]
+
+
+def metrics_text(found: Iterable[Mapping[str, Any]]) -> str:
+    """The measures for people."""
+    return "\n".join(
+        f"{m['name']:<14} {m['direction']:<7} {m['signature']}"
+        + (f"  (needs {', '.join(m['needs'])})" if m["needs"] else "")
+        for m in found
+    )
+
+
+def doctor(data: Path | None = None) -> tuple[str, bool]:
+    """What is installed and found here, and whether the demo run can work.
+
+    Returns:
+        Lines for people, and False if something that every run needs is missing.
+    """
+    lines = [f"python {platform.python_version()} on {platform.platform()}"]
+    healthy = True
+    for package in _PACKAGES:
+        try:
+            lines.append(f"ok       {package} {importlib.metadata.version(package)}")
+        except importlib.metadata.PackageNotFoundError:
+            healthy = False
+            lines.append(f"missing  {package}: pip install {package}")
+    lines.extend([*_device_lines(), *_corpus_lines(data), _wordnet_line(data)])
+    _, broken = systems()
+    lines.extend(f"broken   system {name}: {reason}" for name, reason in broken.items())
+    return "\n".join(lines), healthy and not broken
+
+
+def _device_lines() -> Iterable[str]:
+    from dialbench.neural.devices import describe, dtype_of, resolve
+
+    device = resolve("auto")
+    facts = describe(device, dtype_of("auto", device))
+    yield f"ok       device {facts['device']}, {facts['dtype']}, {facts['threads']} threads"
+
+
+def _corpus_lines(data: Path | None) -> Iterable[str]:
+    from dialbench.corpora import base
+
+    folder = base.data_folder(data)
+    yield f"{'ok' if folder.is_dir() else 'missing':<8} data folder {folder}"
+    for name in base.names():
+        try:
+            corpus = base.load_corpus(name, data=data)
+        except DialbenchError as error:
+            yield f"missing  corpus {name}: {error.message}"
+        else:
+            sizes = "/".join(f"{len(corpus.split(s)):,}" for s in ("train", "valid", "test"))
+            yield f"ok       corpus {name}: {sizes} examples"
+
+
+def _wordnet_line(data: Path | None) -> str:
+    from dialbench.corpora.base import data_folder
+    from dialbench.metrics.wordnet import WordNet
+
+    wordnet = WordNet.find(data_folder(data))
+    if wordnet is None:
+        return "missing  WordNet: meteor will not be available"
+    return f"ok       WordNet {wordnet.checksum[:12]}"

@@ -1,1 +1,0 @@
-from dialbench.store.atomic import atomic_write as atomic_write

@@ -1,0 +1,52 @@
+"""Devices and precisions."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from dialbench.errors import InputError
+from dialbench.neural import devices
+from dialbench.neural.devices import autocast, describe, dtype_of, matrix_dtype, resolve
+
+
+def test_resolve(monkeypatch):
+    assert resolve("cpu") == "cpu"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert resolve("auto") == "cuda"
+    assert resolve("cuda:1") == "cuda:1"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert resolve("auto") == "cpu"
+
+
+@pytest.mark.parametrize("name", ["cuda", "mps", "tpu", ""])
+def test_what_is_not_there(monkeypatch, name):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(InputError, match=r"--device: device .* is not available here"):
+        resolve(name)
+
+
+def test_precision(monkeypatch):
+    assert dtype_of("float32", "cpu") == torch.float32
+    assert dtype_of("float64", "cpu") == torch.float64
+    assert dtype_of("bfloat16", "cpu") == torch.bfloat16
+    for fast, dtype in [(True, torch.bfloat16), (False, torch.float32)]:
+        monkeypatch.setattr(devices, "_cpu_multiplies_bfloat16", lambda fast=fast: fast)
+        assert dtype_of("auto", "cpu") == dtype
+
+
+def test_autocast_multiplies_in_bfloat16_only_where_told():
+    weight, x = torch.ones(3, 3), torch.ones(2, 3)
+    for dtype, expected in [(torch.bfloat16, torch.bfloat16), (torch.float32, torch.float32)]:
+        with autocast("cpu", dtype):
+            assert (x @ weight).dtype == expected
+            assert matrix_dtype(weight) == expected
+    assert matrix_dtype(weight.double()) == torch.float64
+
+
+def test_description_names_what_ties_may_depend_on():
+    told = describe("cpu", torch.bfloat16)
+    assert told["dtype"] == "bfloat16"
+    assert told["device"].startswith("cpu (")
+    assert told["threads"] == 1
+    assert told["torch"] == torch.__version__

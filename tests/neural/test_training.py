@@ -1,0 +1,336 @@
+"""Training: exact resume, early stopping, schedule, clipping, and what goes wrong."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from dialbench.adapter import Progress, Run
+from dialbench.errors import StorageError, SystemFailed
+from dialbench.neural.data import build_vocabulary, encode, encode_split, make_batch
+from dialbench.neural.model import Losses, count_parameters, word_loss
+from dialbench.neural.training import Trainer, evaluate
+from dialbench.records import Context
+from dialbench.text.vocabulary import PAD, Vocabulary
+
+
+class Stop(Exception):
+    pass
+
+
+class StopIn(Progress):
+    """Breaks off while an epoch runs, as a kill would."""
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def update(self, stage: str, **numbers: float) -> None:
+        if stage == "train" and numbers["epoch"] == self.epoch:
+            raise Stop
+
+
+class Listener(Progress):
+    def __init__(self) -> None:
+        self.heard = []
+
+    def update(self, stage: str, **numbers: float) -> None:
+        self.heard.append((stage, numbers))
+
+
+@pytest.fixture
+def fit(toy, train, valid, tmp_path):
+    """Fits a toy in a folder of its own, or in one that was begun."""
+
+    def fit(folder="run", seed=3, progress=None, **options):
+        run = Run(seed, folder=tmp_path / folder, progress=progress or Progress())
+        adapter = toy(toy.Config(**options))
+        adapter.fit(train, valid, run)
+        return adapter
+
+    return fit
+
+
+def weights(adapter) -> dict[str, list]:
+    return {name: tensor.tolist() for name, tensor in adapter.model.state_dict().items()}
+
+
+class TestResume:
+    @pytest.mark.parametrize("precision", ["float64", "float32", "bfloat16"])
+    @pytest.mark.parametrize("epoch", [1, 2, 4])
+    def test_goes_on_as_if_undisturbed(self, fit, epoch, precision):
+        undisturbed = fit("whole", precision=precision)
+        with pytest.raises(Stop):
+            fit("broken", progress=StopIn(epoch), precision=precision)
+        resumed = fit("broken", precision=precision)
+        assert weights(resumed) == weights(undisturbed)
+        assert resumed.curve() == undisturbed.curve()
+
+    def test_after_a_kill(self, fit, tmp_path):
+        script = """
+import os, runpy, signal, sys, torch
+from pathlib import Path
+from dialbench.adapter import Progress, Run
+torch.set_num_threads(1)
+toys = runpy.run_path(sys.argv[1])
+class Kill(Progress):
+    def update(self, stage, **numbers):
+        if numbers.get("epoch") == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+run = Run(3, folder=Path(sys.argv[2]), progress=Kill())
+toys["Toy"]().fit(toys["talk"]("train", 12), toys["talk"]("valid", 5), run)
+"""
+        conftest = Path(__file__).with_name("conftest.py")
+        command = [sys.executable, "-c", script, str(conftest), str(tmp_path / "killed")]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == -signal.SIGKILL, done.stderr
+        listener = Listener()
+        resumed, undisturbed = fit("killed", progress=listener), fit("whole")
+        assert [numbers["epoch"] for _, numbers in listener.heard] == [3, 4]
+        assert weights(resumed) == weights(undisturbed)
+        assert resumed.curve() == undisturbed.curve()
+
+    def test_a_finished_training_is_not_repeated(self, fit):
+        first, listener = fit(), Listener()
+        again = fit(progress=listener)
+        assert listener.heard == []
+        assert weights(again) == weights(first)
+        assert again.facts() == first.facts()
+
+    def test_more_epochs_go_on_from_the_last(self, fit):
+        fit(epochs=2)
+        listener = Listener()
+        longer = fit(epochs=4, progress=listener)
+        assert {numbers["epoch"] for _, numbers in listener.heard} == {3, 4}
+        assert weights(longer) == weights(fit("whole", epochs=4))
+
+    def test_seeds_differ(self, fit):
+        assert weights(fit("a", seed=1)) != weights(fit("b", seed=2))
+        assert weights(fit("c", seed=1)) == weights(fit("d", seed=1))
+
+    @pytest.mark.parametrize("damage", [lambda b: b[: len(b) // 2], lambda b: b"", lambda b: b"x"])
+    @pytest.mark.parametrize("name", ["last.safetensors", "best.safetensors"])
+    def test_damaged_checkpoint(self, fit, tmp_path, name, damage):
+        fit(epochs=2)
+        path = tmp_path / "run" / name
+        path.write_bytes(damage(path.read_bytes()))
+        with pytest.raises(StorageError, match="cannot be read") as caught:
+            fit(epochs=2)
+        assert caught.value.where == str(path)
+        assert "Delete it" in caught.value.hint
+
+    def test_checkpoint_of_another_model(self, fit, tmp_path):
+        fit(vocabulary=10)
+        with pytest.raises(StorageError, match="belongs to another model") as caught:
+            fit(vocabulary=20)
+        assert caught.value.where == str(tmp_path / "run" / "last.safetensors")
+
+    def test_global_generators_are_left_alone(self, fit):
+        torch.manual_seed(11)
+        np.random.seed(11)
+        before, before_numpy = torch.get_rng_state(), np.random.get_state()[1].tolist()
+        fit()
+        assert torch.equal(torch.get_rng_state(), before)
+        assert np.random.get_state()[1].tolist() == before_numpy
+
+
+class TestEpochs:
+    def test_loss_falls(self, fit):
+        losses = [row["valid_loss"] for row in fit(epochs=6).curve()]
+        assert losses[-1] < 0.7 * losses[0]
+
+    def test_curve(self, fit):
+        curve = fit().curve()
+        assert [row["epoch"] for row in curve] == [1, 2, 3, 4]
+        assert set(curve[0]) == {"epoch", "train_loss", "train_nll", "valid_loss", "valid_nll"}
+        assert all(row["valid_loss"] == row["valid_nll"] for row in curve)
+
+    def test_stops_early_and_keeps_the_best_epoch(self, fit, valid):
+        adapter = fit(epochs=60, patience=3, learning_rate=0.5)
+        losses = [row["valid_loss"] for row in adapter.curve()]
+        best = int(np.argmin(losses))
+        assert len(losses) == best + 1 + 3 < 60
+        facts = adapter.facts()
+        assert (facts["best_epoch"], facts["epochs"]) == (best + 1, len(losses))
+        config = adapter.config
+        data = encode_split(valid, adapter.vocabulary, config.context_tokens, 8)
+        now = evaluate(adapter.model, data, config, Run(3), "valid")
+        assert now["loss"] == losses[best]
+
+    def test_every_epoch_is_announced(self, fit, monkeypatch, toy, bigram):
+        begun = []
+        monkeypatch.setattr(bigram, "begin_epoch", lambda self, *key: begun.append(key))
+        fit(seed=9)
+        assert begun == [(9, 1), (9, 2), (9, 3), (9, 4)]
+
+    def test_progress(self, fit):
+        listener = Listener()
+        fit(epochs=2, progress=listener)
+        stage, last = listener.heard[-1]
+        assert stage == "train"
+        assert (last["epoch"], last["epochs"], last["step"], last["steps"]) == (2, 2, 5, 5)
+        assert last["loss"] > 0
+        assert last["rate"] > 0
+
+    def test_an_empty_split(self, toy, train, run):
+        with pytest.raises(SystemFailed, match="no examples"):
+            toy().fit(train, train[:0], run)
+
+
+@pytest.fixture
+def seen_at_update(monkeypatch):
+    """(learning rate, global norm of the gradient) of every update."""
+    seen, plain = [], torch.optim.Adam.step
+
+    def step(self, *args):
+        group = self.param_groups[0]
+        norms = [parameter.grad.norm() for parameter in group["params"]]
+        seen.append((group["lr"], torch.stack(norms).norm().item()))
+        return plain(self, *args)
+
+    monkeypatch.setattr(torch.optim.Adam, "step", step)
+    return seen
+
+
+class TestUpdates:
+    def test_warm_up_is_linear_then_constant(self, fit, seen_at_update):
+        fit(epochs=2, warmup=4, learning_rate=0.1)
+        rates = [rate for rate, _ in seen_at_update]
+        assert rates == pytest.approx([0.025, 0.05, 0.075] + [0.1] * 7)
+
+    def test_warm_up_goes_on_after_a_break(self, fit, seen_at_update):
+        with pytest.raises(Stop):
+            fit(progress=StopIn(2), warmup=20, learning_rate=0.2)
+        seen_at_update.clear()
+        fit(warmup=20, learning_rate=0.2)
+        rates = [rate for rate, _ in seen_at_update]
+        assert rates == pytest.approx([0.01 * step for step in range(6, 21)])
+
+    def test_without_warm_up(self, fit, seen_at_update):
+        fit(epochs=1, warmup=0, learning_rate=0.1)
+        assert {rate for rate, _ in seen_at_update} == {0.1}
+
+    def test_global_norm_is_clipped(self, fit, seen_at_update):
+        fit("free", epochs=1, clip=1e9)
+        free = [norm for _, norm in seen_at_update]
+        seen_at_update.clear()
+        clip = sorted(free)[len(free) // 2]
+        fit("clipped", epochs=1, clip=clip)
+        clipped = [norm for _, norm in seen_at_update]
+        assert max(clipped) <= clip * (1 + 1e-5)
+        assert clipped[0] == pytest.approx(min(free[0], clip))
+
+    def test_frozen_parameters_are_not_the_optimisers(self, bigram, toy, train, run):
+        model = bigram(20)
+        model.words.weight.requires_grad_(False)
+        data = encode_split(train, build_vocabulary(train, 15), 12, 8)
+        trainer = Trainer(model, data, data, toy.Config(), run)
+        given = trainer.optimiser.param_groups[0]["params"]
+        assert {id(p) for p in given} == {id(p) for p in model.output.parameters()}
+        counts = {"parameters": 340, "trained_parameters": 180, "random_parameters": 160}
+        assert count_parameters(model) == counts
+
+
+class TestLoss:
+    def test_is_the_mean_over_real_tokens(self):
+        vocabulary = Vocabulary(["a", "b", "c"])
+        data = encode([Context(["a"])] * 3, vocabulary, 9, ["a b", "", "c"], 9)
+        batch = make_batch(data, np.arange(3), "cpu")
+        random = torch.Generator().manual_seed(1)
+        hidden = torch.randn(3, 3, 8, generator=random, dtype=torch.float64)
+        losses = word_loss(hidden, nn.Identity(), batch)
+
+        logits = hidden.numpy()
+        shares = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+        targets = [(0, 0, 5), (0, 1, 6), (0, 2, 3), (1, 0, 3), (2, 0, 7), (2, 1, 3)]
+        nll = [-math.log(shares[place]) for place in targets]
+        assert losses.total.item() == pytest.approx(np.mean(nll))
+        assert losses.parts["nll"].item() == pytest.approx(np.sum(nll))
+        assert (losses.tokens, losses.examples) == (6, 3)
+
+        hidden[batch.target.eq(PAD)] = 1e6
+        assert word_loss(hidden, nn.Identity(), batch).total.item() == losses.total.item()
+
+    @pytest.mark.parametrize("size", [1, 4, 100])
+    def test_evaluation_weighs_every_token_alike(self, bigram, toy, train, run, size):
+        data = encode_split(train, build_vocabulary(train, 40), 12, 8)
+        torch.manual_seed(1)
+        model = bigram(45).double()
+        config = toy.Config(batch_size=size)
+        together = make_batch(data, np.arange(len(data)), "cpu")
+        expected = model.eval().loss(together, 0).total.item()
+        found = evaluate(model.train(), data, config, run, None)
+        assert found == {"loss": pytest.approx(expected), "nll": pytest.approx(expected)}
+
+    def test_parts_beside_the_criterion_are_told_per_example(self, toy, bigram, train, run):
+        class WithKl(bigram):
+            criterion = ("nll", "kl")
+
+            def loss(self, batch, step):
+                losses = super().loss(batch, step)
+                kl = torch.tensor(2.0 * len(batch), dtype=torch.float64)
+                return replace(losses, parts={**losses.parts, "kl": kl})
+
+        data = encode_split(train, build_vocabulary(train, 40), 12, 8)
+        found = evaluate(WithKl(45).double(), data, toy.Config(), run, None)
+        per_token = 2.0 * len(data) / data.target.lengths.sum()
+        assert found["kl_per_example"] == pytest.approx(2.0)
+        assert found["loss"] == pytest.approx(found["nll"] + per_token)
+
+
+class TestNotFinite:
+    MESSAGE = "training: the loss is not finite in epoch 2. Lower learning_rate or raise warmup."
+
+    @pytest.mark.parametrize("value", [math.nan, math.inf])
+    def test_while_training(self, fit, monkeypatch, bigram, value):
+        plain = bigram.loss
+
+        def loss(self, batch, step):
+            losses = plain(self, batch, step)
+            factor = value if self.training and step >= 5 else 1.0
+            parts = {"nll": losses.parts["nll"] * factor}
+            return replace(losses, total=losses.total * factor, parts=parts)
+
+        monkeypatch.setattr(bigram, "loss", loss)
+        with pytest.raises(SystemFailed) as caught:
+            fit()
+        assert str(caught.value) == self.MESSAGE
+
+    def test_in_validation(self, fit, monkeypatch, bigram):
+        plain, epochs = bigram.loss, []
+        monkeypatch.setattr(bigram, "begin_epoch", lambda self, seed, epoch: epochs.append(epoch))
+
+        def loss(self, batch, step):
+            losses = plain(self, batch, step)
+            factor = 1.0 if self.training or len(epochs) < 2 else math.nan
+            return replace(losses, parts={"nll": losses.parts["nll"] * factor})
+
+        monkeypatch.setattr(bigram, "loss", loss)
+        with pytest.raises(SystemFailed) as caught:
+            fit()
+        assert str(caught.value) == self.MESSAGE
+
+    def test_a_long_epoch_is_not_finished_in_vain(self, fit, monkeypatch, bigram):
+        steps = []
+
+        def loss(self, batch, step):
+            steps.append(step)
+            total = sum(p.sum() for p in self.parameters()) * math.nan
+            return Losses(total, {"nll": total.detach()}, 1, len(batch))
+
+        monkeypatch.setattr(bigram, "loss", loss)
+        ticks = itertools.count()
+        monkeypatch.setattr(time, "monotonic", lambda: float(next(ticks)))
+        with pytest.raises(SystemFailed, match="not finite in epoch 1"):
+            fit()
+        assert steps == [0]

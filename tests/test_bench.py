@@ -1,0 +1,200 @@
+"""The main line: what a run leaves, what the next run finds, and what goes wrong in between."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dialbench
+from dialbench.bench import Outcome, run
+from dialbench.errors import InputError
+from dialbench.plan import Request
+from dialbench.records import Table
+from dialbench.scoring import ScoringSettings
+from dialbench.store.layout import Store
+
+PLUGINS = Path(__file__).parent / "plugins.py"
+FEW = ScoringSettings(metrics=("length", "dist-1", "dist-2", "bleu-1"))
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Callable[..., Outcome]:
+    """A small run into a folder of its own; later calls go to the same folder."""
+
+    def go(models: str, overwrite: Any = "missing", **request: Any) -> Outcome:
+        asked = {"limit_train": 60, "limit_test": 20, "plugins": (PLUGINS,), **request}
+        return run(
+            Request(models=models, **asked),
+            out=tmp_path / "runs",
+            device="cpu",
+            scoring=FEW,
+            overwrite=overwrite,
+            formats=("csv", "tex"),
+        )
+
+    return go
+
+
+def fits(tmp_path: Path) -> int:
+    return len((tmp_path / "runs" / "fits.txt").read_text().splitlines())
+
+
+def labels(table: Table) -> list[str]:
+    return [row.label for row in table.rows]
+
+
+def test_a_run_leaves_responses_scores_and_a_table(
+    bench: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    outcome = bench("copy-last,copy-reference")
+    assert [result.status for result in outcome.results] == ["done", "done"]
+    (table,) = outcome.tables
+    assert labels(table) == ["Copy last turn", "Human reference"]
+    assert table.rows[1].cells["bleu-1"].value == pytest.approx(1.0)
+    assert not table.rows[1].ranked
+    store = Store(tmp_path / "runs")
+    responses = store.read_responses(outcome.results[0].job)
+    assert list(responses.texts) == [example.context[-1] for example in responses.examples]
+    assert len(responses.texts) == 20
+    rows = list(csv.DictReader((tmp_path / "runs/report/demo.csv").read_text().splitlines()))
+    assert len(rows) >= 2
+
+
+def test_the_same_run_again_does_nothing(bench: Callable[..., Outcome], tmp_path: Path) -> None:
+    bench("parrot,copy-last")
+    before = {
+        path: path.stat().st_mtime_ns
+        for path in (tmp_path / "runs").rglob("*")
+        if path.is_file() and "report" not in path.parts
+    }
+    report = (tmp_path / "runs/report/demo.tex").read_bytes()
+    bench("parrot,copy-last")
+    after = {path: path.stat().st_mtime_ns for path in before}
+    assert after == before
+    assert (tmp_path / "runs/report/demo.tex").read_bytes() == report
+    assert fits(tmp_path) == 1
+
+
+def test_adding_a_system_adds_its_row(bench: Callable[..., Outcome]) -> None:
+    bench("parrot")
+    outcome = bench("copy-last")
+    assert sorted(labels(outcome.tables[0])) == ["Copy last turn", "Parrot"]
+    assert len(outcome.results) == 1
+
+
+def test_decodings_share_one_training_and_seeds_do_not(
+    bench: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    outcome = bench("parrot", decodings="greedy,top-p:0.9")
+    assert fits(tmp_path) == 1
+    assert labels(outcome.tables[0]) == ["Parrot (greedy)", "Parrot (top-p:0.9)"]
+    bench("parrot", decodings="greedy,top-p:0.9", seeds=(1, 2))
+    assert fits(tmp_path) == 2
+
+
+def test_a_limited_run_never_passes_for_a_full_one(
+    bench: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    bench("parrot", limit_test=10)
+    outcome = bench("parrot", limit_test=20)
+    assert fits(tmp_path) == 1  # the training is the same, the answers are not
+    assert len(outcome.tables[0].rows) == 1
+    assert any("answered the first 20" in note for note in outcome.tables[0].notes)
+    bench("parrot", limit_train=61)
+    assert fits(tmp_path) == 2
+
+
+def test_warnings_and_limits_stand_under_the_table(bench: Callable[..., Outcome]) -> None:
+    notes = " ".join(bench("parrot").tables[0].notes)
+    assert "the parrot is not trained" in notes
+    assert "trained on the first 60 of" in notes
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        ("broken", "RuntimeError: no idea what to say"),
+        ("short", "respond: it gave 1 responses to 20 contexts"),
+        ("oversized", "out of memory. Lower batch_size"),
+    ],
+)
+def test_a_failing_system_is_reported_and_the_others_go_on(
+    bench: Callable[..., Outcome], tmp_path: Path, model: str, reason: str
+) -> None:
+    outcome = bench(f"{model},copy-last")
+    failed, done = outcome.results
+    assert (failed.status, done.status) == ("failed", "done")
+    assert reason in failed.reason
+    assert [row.status for row in outcome.tables[0].rows] == ["failed", "done"] or [
+        row.status for row in outcome.tables[0].rows
+    ] == ["done", "failed"]
+    (log,) = (tmp_path / "runs").glob("answers/*/error.log")
+    assert "Traceback" in log.read_text()
+
+
+def test_a_failed_system_is_tried_again_unless_told_otherwise(
+    bench: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    bench("broken")
+    (log,) = (tmp_path / "runs").glob("answers/*/error.log")
+    log.unlink()
+    assert bench("broken", overwrite="never").results[0].status == "failed"
+    assert not log.exists()
+    bench("broken")
+    assert log.exists()
+
+
+def test_overwrite_always_trains_each_system_once_more(
+    bench: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    bench("parrot", decodings="greedy,beam:2")
+    bench("parrot", decodings="greedy,beam:2", overwrite="always")
+    assert fits(tmp_path) == 2
+
+
+def test_an_interruption_is_noted_and_nothing_is_lost(
+    bench: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        bench("copy-last,stopped")
+    statuses = {job.system: Store(tmp_path / "runs").status(job) for job in _jobs(tmp_path)}
+    assert statuses == {"copy-last": "done", "stopped": "interrupted"}
+
+
+def _jobs(tmp_path: Path) -> Any:
+    return Store(tmp_path / "runs").jobs()
+
+
+def test_new_measures_rescore_but_do_not_answer_again(
+    bench: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    bench("parrot")
+    outcome = run(
+        Request(models="parrot", limit_train=60, limit_test=20, plugins=(PLUGINS,)),
+        out=tmp_path / "runs",
+        device="cpu",
+        scoring=ScoringSettings(metrics=("dist-3",)),
+        formats=("csv",),
+    )
+    assert fits(tmp_path) == 1
+    assert [column.name for column in outcome.tables[0].columns] == ["dist-3"]
+    assert outcome.tables[0].rows[0].cells["dist-3"].value is not None
+
+
+def test_a_decoding_that_no_system_can_do_is_refused_before_training(
+    bench: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match="transformer cannot decode with mmi"):
+        bench("parrot,transformer", decodings="mmi")
+    assert not (tmp_path / "runs" / "fits.txt").exists()
+
+
+def test_the_package_offers_its_main_calls() -> None:
+    assert dialbench.run is run
+    assert callable(dialbench.score)
+    assert dialbench.load_corpus("demo").name == "demo"
+    assert dialbench.load_adapter("copy-last").name == "copy-last"

@@ -1,0 +1,272 @@
+"""The command line as users and their scripts meet it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import lzma
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Command = Callable[..., Any]
+QUICK = ("--limit-train", 40, "--limit-test", 10, "--metrics", "length,dist-1", "--formats", "csv")
+
+
+def responses(path: Path, *texts: str) -> Path:
+    lines = [
+        {"id": str(i), "context": ["hello there"], "references": ["hi you"], "response": text}
+        for i, text in enumerate(texts)
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def test_help_loads_no_torch() -> None:
+    script = (
+        "import sys\n"
+        "from dialbench.cli import main\n"
+        "sys.argv = ['dialbench', '--help']\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "heavy = {'torch', 'numpy', 'scipy', 'matplotlib', 'nltk', 'gensim'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for name in ("run", "score", "report", "models", "corpora", "metrics", "fetch", "doctor"):
+        assert f"\n  {name}" in done.stdout
+
+
+def test_run_prints_the_table_and_names_its_files(command: Command, tmp_path: Path) -> None:
+    said = command(
+        "run", "--models", "copy-last,unigram", "--out", tmp_path, "--progress", "none", *QUICK
+    )
+    assert said.code == 0
+    assert "Copy last turn" in said.out
+    assert "Unigram" in said.out
+    assert f"wrote {tmp_path}/report/demo.csv" in said.err
+
+
+def test_a_failed_system_exits_with_one(command: Command, tmp_path: Path) -> None:
+    plugin = Path(__file__).parent / "plugins.py"
+    said = command(
+        *("run", "--models", "broken,copy-last", "--plugin", plugin),
+        *("--out", tmp_path, "--progress", "none", *QUICK),
+    )
+    assert said.code == 1
+    assert "failed: broken on demo" in said.err
+    assert "Traceback" not in said.err
+    assert "Copy last turn" in said.out
+
+
+def test_an_interruption_exits_with_130(command: Command, tmp_path: Path) -> None:
+    plugin = Path(__file__).parent / "plugins.py"
+    said = command(
+        *("run", "--models", "stopped", "--plugin", plugin),
+        *("--out", tmp_path, "--progress", "none", *QUICK),
+    )
+    assert said.code == 130
+    assert "goes on where" in said.err
+
+
+def test_report_renders_without_computing(command: Command, tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    command("run", "--models", "copy-last", "--out", runs, "--progress", "none", *QUICK)
+    said = command("report", runs, "--out", tmp_path / "reports", "--formats", "md,csv")
+    assert said.code == 0
+    table = (tmp_path / "reports" / "demo.md").read_text()
+    assert "Copy last turn" in table
+    assert (tmp_path / "reports" / "demo.csv").read_bytes() == (
+        runs / "report" / "demo.csv"
+    ).read_bytes()
+
+
+def test_score_prints_one_object_or_a_list(command: Command, tmp_path: Path) -> None:
+    one = responses(tmp_path / "one.jsonl", "a b a", "a c")
+    said = command("score", one, "--metrics", "dist-1,length", "--json")
+    report = json.loads(said.out)
+    assert report["system"] == "one"
+    assert report["metrics"]["dist-1"]["value"] == 3 / 5
+    assert "tok:default" in report["metrics"]["dist-1"]["signature"]
+    two = responses(tmp_path / "two.jsonl", "x")
+    reports = json.loads(command("score", one, two, "--metrics", "dist-1", "--json").out)
+    assert [r["system"] for r in reports] == ["one", "two"]
+
+
+def test_score_prints_a_table(command: Command, tmp_path: Path) -> None:
+    said = command("score", responses(tmp_path / "mine.jsonl", "a b a", "a c"))
+    assert said.code == 0
+    assert "mine" in said.out
+    assert "0.600" in said.out
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("models", "transformer"), ("corpora", "dailydialog"), ("metrics", "dist-2")],
+)
+def test_lists_name_everything(command: Command, name: str, expected: str) -> None:
+    assert expected in command(name).out
+    listed = json.loads(command(name, "--json").out)
+    assert expected in {item["name"] for item in listed}
+
+
+def test_corpora_counts_and_audits(command: Command) -> None:
+    (demo,) = json.loads(command("corpora", "demo", "--audit", "--json").out)
+    assert demo["splits"]["train"]["dialogues"] == 1600
+    assert demo["audit"]["exact"]["test_in_train"] == 0
+    assert "dialogues that repeat" in command("corpora", "demo", "--audit").out
+
+
+def test_doctor_names_what_is_missing(command: Command, tmp_path: Path) -> None:
+    said = command("doctor", "--data", tmp_path)
+    assert said.code == 0
+    assert "ok       torch" in said.out
+    assert "missing  corpus dailydialog" in said.out
+
+
+def _corpus(folder: Path, train: bytes) -> Path:
+    for split in ("train", "validation", "test"):
+        path = folder / "dailydialog" / split / f"dialogues_{split}.txt"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(train if split == "train" else b"hi __eou__ hello __eou__\n")
+    return folder
+
+
+def _table(folder: Path, text: str) -> Path:
+    (folder / "empatheticdialogues").mkdir()
+    for split in ("train", "valid", "test"):
+        (folder / "empatheticdialogues" / f"{split}.csv").write_text(text)
+    return folder
+
+
+def _own(folder: Path, *lines: str) -> Path:
+    path = folder / "own.jsonl"
+    path.write_text("".join(line + "\n" for line in lines))
+    return path
+
+
+BAD: dict[str, tuple[Callable[[Path], tuple[object, ...]], str]] = {
+    "missing data folder": (
+        lambda p: ("--corpus", "dailydialog", "--data", p / "none"),
+        "none/dailydialog: no such corpus folder. Give the folder that holds it with --data",
+    ),
+    "truncated xz": (
+        lambda p: ("--corpus", _truncated(p)),
+        "own.jsonl.xz:1001: the packed file is damaged",
+    ),
+    "no end of utterance": (
+        lambda p: ("--corpus", "dailydialog", "--data", _corpus(p, b"a __eou__ b __eou__\nab\n")),
+        "dialogues_train.txt:2: ",
+    ),
+    "missing column": (
+        lambda p: ("--corpus", "empatheticdialogues", "--data", _table(p, "conv_id,speaker\n")),
+        "train.csv:1: ",
+    ),
+    "invalid UTF-8": (
+        lambda p: ("--corpus", "dailydialog", "--data", _corpus(p, b"a __eou__ \xff __eou__\n")),
+        "dialogues_train.txt:1: byte 0xff is not UTF-8",
+    ),
+    "empty corpus": (lambda p: ("--corpus", _own(p)), "own.jsonl: the file is empty"),
+    "wrong type": (
+        lambda p: ("--corpus", _own(p, '{"turns": ["a", "b"]}', '{"turns": "a"}')),
+        "own.jsonl:2: ",
+    ),
+    "duplicate ids": (
+        lambda p: ("--corpus", _own(p, *['{"id": "x", "turns": ["a", "b"]}'] * 2)),
+        "own.jsonl:2: ",
+    ),
+    "unknown model": (lambda p: ("--models", "transfomer"), "Did you mean 'transformer'?"),
+    "unknown corpus": (lambda p: ("--corpus", "dailydialogue"), "Did you mean 'dailydialog'?"),
+    "unknown option": (
+        lambda p: ("--models", "paraformer-n[sigma_f=1]"),
+        "unknown option 'sigma_f'. Did you mean 'sigma_ff'?",
+    ),
+    "option of a wrong value": (
+        lambda p: ("--models", "paraformer-n[layout=ful]"),
+        "unknown value 'ful'. Did you mean 'full'?",
+    ),
+    "options that do not fit": (
+        lambda p: ("--models", "transformer[heads=5]"),
+        "transformer[heads=5]: attention=128 is no multiple of heads=5",
+    ),
+    "unknown decoding": (lambda p: ("--decoding", "gredy"), "Did you mean 'greedy'?"),
+    "decoding without sense": (lambda p: ("--decoding", "top-p:1.5"), "Write it like"),
+    "unknown measure": (lambda p: ("--metrics", "dist-9"), "Did you mean 'dist-"),
+    "unknown preset": (lambda p: ("--preset", "quik"), "Did you mean 'quick'?"),
+    "unknown format": (lambda p: ("--formats", "docx"), "unknown format 'docx'"),
+    "unknown device": (lambda p: ("--device", "tpu"), "--device: device 'tpu' is not available"),
+    "no numbers": (lambda p: ("--seeds", "one"), "not a list like 1,2,3"),
+    "out is a file": (lambda p: ("--out", _own(p, "x")), "own.jsonl"),
+    "missing vectors": (
+        lambda p: ("--metrics", "emb-average", "--vectors", p / "glove.txt"),
+        "glove.txt",
+    ),
+}
+
+
+def _truncated(folder: Path) -> Path:
+    path = folder / "own.jsonl.xz"
+    path.write_bytes(lzma.compress(b'{"turns": ["a", "b"]}\n' * 1000)[:-30])
+    return path
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_mistake_is_one_line_that_says_where_and_what_to_do(
+    command: Command, tmp_path: Path, case: str
+) -> None:
+    arguments, message = BAD[case]
+    out = tmp_path / "runs"
+    base = ("run", "--models", "copy-last", "--progress", "none", "--out", out, *QUICK)
+    said = command(*base, *arguments(tmp_path))
+    assert said.code == 2, said.err
+    assert message in said.err
+    assert "Traceback" not in said.err
+    errors = [line for line in said.err.splitlines() if line.startswith("Error")]
+    assert len(errors) == 1
+    assert not (out / "answers").exists()
+
+
+def test_a_wrong_command_gets_a_near_match(command: Command) -> None:
+    said = command("scor")
+    assert said.code == 2
+    assert "Did you mean 'score'?" in said.err
+
+
+def test_a_broken_responses_file_names_its_line(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "bad.jsonl"
+    path.write_text('{"response": "a"}\n{"response": 5}\n')
+    said = command("score", path)
+    assert said.code == 2
+    assert "bad.jsonl:2" in said.err
+
+
+def test_a_full_disk_loses_nothing(command: Command, small_disk: Path) -> None:
+    base = ("run", "--models", "copy-last", "--out", small_disk, "--progress", "none", *QUICK)
+    assert command(*base).code == 0
+    before = (small_disk / "report" / "demo.csv").read_bytes()
+    filler = small_disk / "filler"
+    with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(1024))
+    said = command(*base, "--models", "copy-last,unigram")
+    assert said.code == 2
+    assert "no space left on device. Free some space or choose another --out." in said.err
+    filler.unlink()
+    assert command(*base).code == 0
+    assert (small_disk / "report" / "demo.csv").read_bytes() == before
+
+
+def test_a_damaged_system_is_named(command: Command, tmp_path: Path) -> None:
+    base = ("run", "--models", "unigram", "--progress", "none", "--out", tmp_path, *QUICK)
+    command(*base)
+    (state,) = tmp_path.glob("trained/*/finished/system/state.json")
+    state.write_text("{}")
+    said = command(*base, "--decoding", "beam:2")
+    assert said.code == 2
+    assert "state.json" in said.err
+    assert "--overwrite always" in said.err
+    assert command(*base, "--overwrite", "always").code == 0
