@@ -18,7 +18,7 @@ from dialbench.scoring import ScoringSettings, build_metrics, score_responses, s
 from dialbench.store.layout import Store
 
 if TYPE_CHECKING:
-    from dialbench.reporting.tables import Correction
+    from dialbench.reporting.marks import Correction
 
 FORMATS = ("tex", "md", "html", "csv", "txt", "png", "pdf")
 

@@ -155,8 +155,8 @@ def run(
 
     The same command again does only what is missing.
     """
-    from dialbench.bench import Request
     from dialbench.bench import run as run_bench
+    from dialbench.plan import Request
     from dialbench.scoring import DEFAULT, ScoringSettings
 
     request = Request(
