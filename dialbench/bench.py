@@ -14,11 +14,11 @@ from dialbench.errors import InputError
 from dialbench.plan import Dataset, Plan, Request, setting_of
 from dialbench.progress import Board, Mode
 from dialbench.records import Result, Table
-from dialbench.scoring import ScoringSettings, build_metrics, score_responses, scoring_key
 from dialbench.store.layout import Store
 
 if TYPE_CHECKING:
     from dialbench.reporting.marks import Correction
+    from dialbench.scoring import ScoringSettings
 
 FORMATS = ("tex", "md", "html", "csv", "txt", "png", "pdf")
 
@@ -54,6 +54,7 @@ def run(
     overwrite: Overwrite = "missing",
     progress: Mode = "none",
     formats: Sequence[str] = FORMATS,
+    answers_only: bool = False,
 ) -> Outcome:
     """Trains, answers, scores, tests and reports; does only what is not done yet.
 
@@ -65,6 +66,7 @@ def run(
         overwrite: whether finished or failed jobs are done again.
         progress: rich, plain or none.
         formats: of tables (tex, md, html, csv, txt) and plots (png, pdf).
+        answers_only: stop before scoring, which needs more packages than training does.
 
     Returns:
         What it came to; a failed system is a failed result, not an exception.
@@ -74,18 +76,16 @@ def run(
     """
     request = request or Request()
     plan = Plan.of(request)
-    data = None if request.data is None else str(request.data)
-    scoring = scoring or ScoringSettings(data=data)
     store = Store(Path(out))
     with store.writing(), Board(progress) as board:
-        scorers = [_Scorer(dataset, scoring, store) for dataset in plan.datasets]
-        for text in (*_skipped(plan), *(w for scorer in scorers for w in scorer.warnings)):
-            board.say(text)
+        for name, reason in plan.skipped.items():
+            board.say(f"warning: {name} is skipped: {reason}")
+        scorers = [] if answers_only else _scorers(plan, scoring, request.data, store, board)
         local.run(plan.tasks, Worker(store, _device(device), board, overwrite))
         for scorer in scorers:
             scorer.score(plan)
         results = store.results(None, [task.job for task in plan.tasks])
-        tables, files = _report(plan, store, results, scoring, formats)
+        tables, files = _report(plan, store, results, scorers, formats)
     return Outcome(tuple(results), tuple(tables), tuple(files), plan.skipped)
 
 
@@ -139,21 +139,16 @@ class _Scorer:
     """Scores what a plan answered on one corpus, unless it is scored already."""
 
     def __init__(self, dataset: Dataset, settings: ScoringSettings, store: Store) -> None:
+        from dialbench.scoring import build_metrics, scoring_key
+
         self.dataset, self.store = dataset, store
         self.metrics = build_metrics(settings, dataset.train, store.root / "vectors")
         self.key = scoring_key(self.metrics)
 
-    @property
-    def warnings(self) -> list[str]:
-        """What will not be measured, said before anything is trained."""
-        return [
-            f"warning: {metric.name} will not be available: {metric.missing}"
-            for metric in self.metrics
-            if metric.missing
-        ]
-
     def score(self, plan: Plan) -> None:
         """Scores every answered job of the plan on this corpus."""
+        from dialbench.scoring import score_responses
+
         for task in plan.tasks:
             job = task.job
             if task.dataset is not self.dataset or not self.store.has_responses(job):
@@ -164,6 +159,20 @@ class _Scorer:
                 self.store.write_scores(job, score_responses(pairs, self.metrics), self.key)
 
 
+def _scorers(
+    plan: Plan, settings: ScoringSettings | None, data: Path | None, store: Store, board: Board
+) -> list[_Scorer]:
+    # Made before anything is trained: what is missing shows now, not after hours.
+    from dialbench.scoring import ScoringSettings
+
+    settings = settings or ScoringSettings.of(data=data)
+    scorers = [_Scorer(dataset, settings, store) for dataset in plan.datasets]
+    for metric in {metric.name: metric for scorer in scorers for metric in scorer.metrics}.values():
+        if metric.missing:
+            board.say(f"warning: {metric.name} will not be available: {metric.missing}")
+    return scorers
+
+
 def _device(name: str) -> str:
     if name == "cpu":
         return name
@@ -172,22 +181,20 @@ def _device(name: str) -> str:
     return resolve(name)
 
 
-def _skipped(plan: Plan) -> list[str]:
-    return [f"warning: {name} is skipped: {reason}" for name, reason in plan.skipped.items()]
-
-
 def _report(
     plan: Plan,
     store: Store,
     results: Sequence[Result],
-    scoring: ScoringSettings,
+    scorers: Sequence[_Scorer],
     formats: Sequence[str],
 ) -> tuple[list[Table], list[Path]]:
+    if not scorers:
+        return [], []
     from dialbench.reporting.report import write
     from dialbench.reporting.tables import build
 
     shown = [*results, *_comparable(plan, store)]
-    tables = build(shown, metrics=scoring.metrics)
+    tables = build(shown, metrics=[metric.name for metric in scorers[0].metrics])
     return tables, write(tables, shown, store.root / "report", formats)
 
 

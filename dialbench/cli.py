@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -38,6 +39,9 @@ class _Commands(click.Group):
 def main() -> None:
     """Runs the command line and exits: 0 done, 1 a system failed, 2 a mistake, 130 interrupted."""
     signal.signal(signal.SIGTERM, _interrupt)
+    # Threads that wait by spinning make training several times slower as soon as any other
+    # process wants a core. Read once, when torch is loaded.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         code = cli.main(prog_name="dialbench", standalone_mode=False) or 0
     except DialbenchError as error:
@@ -128,6 +132,7 @@ def cli() -> None:
     help="Which jobs to do that were begun before.",
 )
 @click.option("--formats", callback=_list_of(_format), default=_FORMATS, show_default=True)
+@click.option("--answers-only", is_flag=True, help="Stop before scoring.")
 @click.option(
     "--progress", type=click.Choice(["rich", "plain", "none"]), default="rich", show_default=True
 )
@@ -149,6 +154,7 @@ def run(
     plugins: tuple[Path, ...],
     overwrite: str,
     formats: tuple[str, ...],
+    answers_only: bool,
     progress: str,
 ) -> int:
     """Train systems, let them answer, score, test the differences, write tables and plots.
@@ -157,7 +163,6 @@ def run(
     """
     from dialbench.bench import run as run_bench
     from dialbench.plan import Request
-    from dialbench.scoring import DEFAULT, ScoringSettings
 
     request = Request(
         models=models,
@@ -172,11 +177,11 @@ def run(
         clean=clean,
         plugins=plugins,
     )
-    scoring = ScoringSettings(
-        metrics=metrics or DEFAULT,
-        vectors=None if vectors is None else str(vectors),
-        data=None if data is None else str(data),
-    )
+    scoring = None
+    if not answers_only:
+        from dialbench.scoring import ScoringSettings
+
+        scoring = ScoringSettings.of(metrics=metrics, vectors=vectors, data=data)
     outcome = run_bench(
         request,
         out=out,
@@ -185,6 +190,7 @@ def run(
         overwrite=overwrite,  # type: ignore[arg-type]
         progress=progress,  # type: ignore[arg-type]
         formats=formats,
+        answers_only=answers_only,
     )
     _print_tables(outcome.tables)
     _print_files(outcome.files)

@@ -44,6 +44,7 @@ class Context(tuple[str, ...]):
     references: tuple[str, ...]
 
     def __new__(cls, turns: Sequence[str], id: str = "", references: Sequence[str] = ()) -> Context:
+        """A context of these turns, oldest first."""
         self = super().__new__(cls, turns)
         self.id = id
         self.references = tuple(references)

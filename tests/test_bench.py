@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import csv
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -198,3 +201,36 @@ def test_the_package_offers_its_main_calls() -> None:
     assert callable(dialbench.score)
     assert dialbench.load_corpus("demo").name == "demo"
     assert dialbench.load_adapter("copy-last").name == "copy-last"
+
+
+def test_answers_only_stops_before_scoring(tmp_path: Path) -> None:
+    outcome = run(
+        Request(models="copy-last", limit_test=5),
+        out=tmp_path,
+        device="cpu",
+        answers_only=True,
+    )
+    assert outcome.results[0].status == "done"
+    assert not outcome.results[0].scores
+    assert not (tmp_path / "report").exists()
+
+
+def test_training_and_answering_need_little() -> None:
+    """Only torch, numpy, safetensors, filelock, click, rich and pydantic are imported."""
+    script = (
+        "import sys\n"
+        "for name in ('scipy', 'pandas', 'nltk', 'lexicalrichness', 'matplotlib', 'jinja2',\n"
+        "             'gensim', 'sentence_transformers', 'sklearn', 'transformers'):\n"
+        "    sys.modules[name] = None\n"
+        "from dialbench.bench import run\n"
+        "from dialbench.plan import Request\n"
+        "tiny = 'transformer[layers=1,epochs=1]'\n"
+        "request = Request(models=f'{tiny},retrieval', limit_train=40, limit_test=3)\n"
+        "outcome = run(request, out=sys.argv[1], device='cpu', answers_only=True)\n"
+        "assert not outcome.failed, outcome.failed\n"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [sys.executable, "-c", script, folder], capture_output=True, text=True
+        )
+    assert done.returncode == 0, done.stderr

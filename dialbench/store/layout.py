@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from dialbench.errors import StorageError
+from dialbench.files.atomic import atomic_folder, atomic_write, storing, sweep
 from dialbench.records import Job, Responses, Result, Score
 from dialbench.store import responses as lines
 from dialbench.store import scores as scored
-from dialbench.files.atomic import atomic_folder, atomic_write, storing, sweep
 from dialbench.store.lock import locked
 from dialbench.store.schema import (
     Answered,

@@ -15,8 +15,8 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from dialbench.errors import InputError, SystemFailed
-from dialbench.records import Example
 from dialbench.files.atomic import atomic_file
+from dialbench.records import Example
 
 
 class _Line(TypedDict, total=False):

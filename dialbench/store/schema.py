@@ -11,8 +11,8 @@ from typing import Any, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dialbench.errors import StorageError
-from dialbench.records import Decoding, Job
 from dialbench.files.atomic import atomic_write, storing
+from dialbench.records import Decoding, Job
 
 SCHEMA_VERSION = 1
 Status = Literal["started", "done", "failed", "interrupted"]

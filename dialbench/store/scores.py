@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from safetensors.numpy import load, save
 
-from dialbench.records import Score, fingerprint_of
 from dialbench.files.atomic import atomic_folder, atomic_write, storing
+from dialbench.records import Score, fingerprint_of
 from dialbench.store.schema import (
     ScoreFields,
     ScoresRecord,

@@ -124,10 +124,10 @@ class TestVocabulary:
             Example(f"{i}", "x", turns[max(0, i - 2) : i], (turns[i], "yellow yellow yellow"))
             for i in range(1, 4)
         ]
-        again = Example("y", "y", ("green green", "white"), ("black",))
+        again = Example("y", "y", ("green green green green", "white"), ("black",))
         vocabulary = build_vocabulary(Split("train", [*examples, again]), 4)
-        # red 4, blue 3, green 3; black and white 1, the first of the alphabet is kept
-        assert vocabulary.words[5:] == ("red", "blue", "green", "black")
+        # green 5, red 4, blue 3; black and white 1, the first of the alphabet is kept
+        assert vocabulary.words[5:] == ("green", "red", "blue", "black")
 
     def test_is_built_once_for_a_split(self, train):
         assert build_vocabulary(train, 30) is build_vocabulary(train, 30)
@@ -158,6 +158,12 @@ class TestTrainingRows:
 
         assert order(1, 1) == order(1, 1)
         assert len({tuple(order(*key)) for key in [(1, 1), (1, 2), (2, 1)]}) == 3
+
+    def test_every_epoch_puts_other_examples_together(self, encoded):
+        def together(epoch: int) -> set[frozenset[int]]:
+            return {frozenset(rows.tolist()) for rows in training_rows(encoded, 32, 1, epoch)}
+
+        assert len(together(1) & together(2)) < 3
 
     def test_less_than_a_quarter_is_padded(self, encoded):
         def padding(batches: list[np.ndarray]) -> float:
