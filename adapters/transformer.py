@@ -31,7 +31,7 @@ from .blocks.attention import (
     Residual,
     trained,
 )
-from .blocks.embedding import Positions, WordEmbedding
+from .blocks.embedding import BESIDE_POSITIONS, Positions, WordEmbedding
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class TransformerModel(DialogueModel):
     def __init__(self, config: TransformerConfig, vocabulary: int) -> None:
         super().__init__()
         self.config = config
-        self.embedding = WordEmbedding(vocabulary, config.embedding)
+        self.embedding = WordEmbedding(vocabulary, config.embedding, BESIDE_POSITIONS)
         longest = max(config.context_tokens, config.response_tokens + 1)
         self.positions = Positions(config.embedding, longest)
         self.dropout = Dropout(config.dropout)

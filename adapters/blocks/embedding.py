@@ -11,13 +11,19 @@ from dialbench.text.vocabulary import PAD
 
 
 class WordEmbedding(nn.Embedding):
-    """V word vectors of size n from N(0, 0.1^2); PAD is zero and stays so."""
+    """V word vectors of size n from N(0, spread^2); PAD is zero and stays so."""
 
-    def __init__(self, vocabulary: int, size: int) -> None:
+    def __init__(self, vocabulary: int, size: int, spread: float = 0.1) -> None:
         super().__init__(vocabulary, size, padding_idx=PAD)
-        nn.init.normal_(self.weight, 0.0, 0.1)
+        nn.init.normal_(self.weight, 0.0, spread)
         with torch.no_grad():
             self.weight[PAD].zero_()
+
+
+# Sines and cosines have a mean square of 1/2; words of the same bring the sum to the unit
+# variance that PaRaFormer's spreads presume. Words of spread 0.1 would be a seventh of it, and
+# the encoder then learns late to tell contexts apart.
+BESIDE_POSITIONS = 0.5**0.5
 
 
 class Positions(nn.Module):

@@ -176,6 +176,12 @@ class TestEmbedding:
         assert table[1:].std().item() == pytest.approx(0.1, rel=0.02)
         assert abs(table[1:].mean().item()) < 0.002
 
+    def test_words_and_positions_have_unit_variance_together(self):
+        torch.manual_seed(1)
+        model = TransformerModel(TransformerConfig(layers=1, dropout=0.0), 5_000)
+        tokens = torch.arange(5, 4_997).view(32, 156)
+        assert model._embed(tokens).square().mean().item() == pytest.approx(1.0, rel=0.02)
+
     def test_scale(self, ready):
         plain, batch = ready("transformer")
         scaled, _ = ready("transformer[scale_embeddings=true]")
