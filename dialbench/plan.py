@@ -152,7 +152,7 @@ def _dataset(name: str, request: Request, preset: Preset) -> Dataset:
         test,
         {"data": corpus.checksum_of("train", "valid"), "examples": learnt},
         {"data": corpus.checksum_of("test"), "examples": len(test)},
-        (*corpus.notes, *_limit_notes(corpus, train, test)),
+        (*corpus.notes, *_limit_notes(corpus, train, test), _preset_note(preset)),
     )
 
 
@@ -164,6 +164,10 @@ def _limit_notes(corpus: Corpus, train: Split, test: Split) -> list[str]:
         if len(part) < len(whole)
     ]
     return [f"{corpus.title}, limited run: {'; '.join(parts)}"] if parts else []
+
+
+def _preset_note(preset: Preset) -> str:
+    return f"Preset {preset.name}: {preset.summary}"
 
 
 def _task(system: System, dataset: Dataset, seed: int, decoding: Decoding, preset: Preset) -> Task:
