@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import json
-import lzma
-import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from dialbench.errors import InputError, SystemFailed
 from dialbench.files.atomic import atomic_file
+from dialbench.files.lines import raw_lines
 from dialbench.records import Example
 
 
@@ -30,7 +26,6 @@ class _Line(TypedDict, total=False):
 
 
 _LINE = TypeAdapter(_Line)
-_BOM = b"\xef\xbb\xbf"
 _FORM = 'Each line is an object like {"id": "1", "context": ["..."], "response": "..."}.'
 
 
@@ -45,7 +40,9 @@ def read_responses(path: Path) -> Iterator[tuple[Example, str]]:
             time, or no response in the whole file.
     """
     lines_of: dict[str, int] = {}
-    for number, line in _lines(path):
+    for number, line in raw_lines(path):
+        if not line.strip():
+            continue
         fields = _parse(line, f"{path}:{number}")
         id = fields.get("id", str(number))
         first = lines_of.setdefault(id, number)
@@ -92,34 +89,6 @@ def _format(example: Example, response: str) -> bytes:
         raise SystemFailed(
             f"the response is not Unicode text ({error.reason})", where=f"example {example.id}"
         ) from None
-
-
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    number = 0
-    try:
-        with _open(path) as file:
-            for number, line in enumerate(file, start=1):
-                line = line.removeprefix(_BOM) if number == 1 else line
-                if line.strip():
-                    yield number, line
-    except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error) as error:
-        raise InputError(
-            f"the packed file is damaged ({error})",
-            where=f"{path}:{number + 1}",
-            hint="Fetch or pack it again.",
-        ) from None
-    except OSError as error:
-        raise InputError(
-            f"cannot be read ({error.strerror or error})", where=str(path), hint="Check the path."
-        ) from None
-
-
-def _open(path: Path) -> IO[bytes]:
-    if path.suffix == ".xz":
-        return lzma.open(path)
-    if path.suffix == ".gz":
-        return io.BufferedReader(gzip.open(path))
-    return path.open("rb")
 
 
 def _parse(line: bytes, where: str) -> _Line:

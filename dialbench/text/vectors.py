@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
-import lzma
 import math
-import os
-import secrets
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import IO, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dialbench.errors import InputError, StorageError
+from dialbench.errors import InputError
+from dialbench.files.atomic import atomic_write
+from dialbench.files.lines import PACKED, raw_lines
 
 _FORM = "Each line is a word and its numbers, separated by single spaces."
-_PACKED = (".xz", ".gz")
 
 
 class Vectors:
@@ -68,11 +63,9 @@ def load(path: Path, *, where: str = "") -> Vectors:
         InputError: naming file and line: not readable, a line of another size, not a number,
             not finite, or no vectors at all.
     """
-    with _reading(path, where):
-        if path.suffix == ".safetensors":
-            return _load_saved(path)
-        with _open(path) as file:
-            return _parse(file, path)
+    if path.suffix == ".safetensors":
+        return _load_saved(path)
+    return _parse(raw_lines(path, where=where), path)
 
 
 def save(vectors: Vectors, path: Path) -> None:
@@ -85,16 +78,7 @@ def save(vectors: Vectors, path: Path) -> None:
 
     words = json.dumps(vectors.words, ensure_ascii=False)
     content = packed({"matrix": vectors.matrix}, {"name": vectors.name, "words": words})
-    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        aside.write_bytes(content)
-        os.replace(aside, path)
-    except OSError as error:
-        with suppress(OSError):
-            aside.unlink()
-        what = f"the word vectors cannot be written ({error.strerror or error})"
-        raise StorageError(what, where=str(path), hint="Check the disk.") from error
+    atomic_write(path, content)
 
 
 def train(
@@ -134,26 +118,6 @@ def train(
     return Vectors(model.wv.index_to_key, model.wv.vectors, name)
 
 
-@contextmanager
-def _reading(path: Path, where: str) -> Iterator[None]:
-    try:
-        yield
-    except (EOFError, lzma.LZMAError, gzip.BadGzipFile) as error:
-        what = f"the packed file is damaged ({error})"
-        raise InputError(what, where=str(path), hint="Fetch or pack it again.") from None
-    except OSError as error:
-        what = f"the word vectors {path} cannot be read ({error.strerror or error})"
-        raise InputError(what, where=where or str(path), hint="Check the path.") from None
-
-
-def _open(path: Path) -> IO[bytes]:
-    if path.suffix == ".xz":
-        return lzma.open(path)
-    if path.suffix == ".gz":
-        return cast(IO[bytes], gzip.open(path))
-    return path.open("rb")
-
-
 def _load_saved(path: Path) -> Vectors:
     from safetensors import SafetensorError, safe_open
 
@@ -161,16 +125,16 @@ def _load_saved(path: Path) -> Vectors:
         with safe_open(path, framework="numpy") as file:
             facts = file.metadata()
             return Vectors(json.loads(facts["words"]), file.get_tensor("matrix"), facts["name"])
-    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         what = f"these are no saved word vectors ({error})"
         raise InputError(what, where=str(path), hint="Delete the file; it is made anew.") from None
 
 
-def _parse(file: IO[bytes], path: Path) -> Vectors:
+def _parse(lines: Iterable[tuple[int, bytes]], path: Path) -> Vectors:
     words: dict[str, None] = {}
     values = array("f")
     size = number = promised = 0
-    for number, raw in enumerate(file, start=1):
+    for number, raw in lines:
         where = f"{path}:{number}"
         fields = _decoded(raw, where).rstrip(" \r\n").split(" ")
         if number == 1 and len(fields) == 2 and all(field.isdecimal() for field in fields):
@@ -186,7 +150,7 @@ def _parse(file: IO[bytes], path: Path) -> Vectors:
         raise InputError(what, where=str(path), hint="Fetch or unpack it again.")
     if not words:
         raise InputError("there are no word vectors in this file", where=str(path), hint=_FORM)
-    name = path.name.removesuffix(path.suffix) if path.suffix in _PACKED else path.name
+    name = path.name.removesuffix(path.suffix) if path.suffix in PACKED else path.name
     return Vectors(list(words), np.asarray(values, np.float32).reshape(-1, size), name)
 
 

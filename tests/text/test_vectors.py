@@ -80,13 +80,13 @@ def test_faults_name_file_and_line(tmp_path, text, where, what):
 
 
 def test_files_that_cannot_be_read_are_named(tmp_path):
-    with pytest.raises(InputError, match=r"--vectors: the word vectors .*none\.txt cannot be read"):
+    with pytest.raises(InputError, match=r"--vectors: .*none\.txt cannot be read"):
         load(tmp_path / "none.txt", where="--vectors")
     with pytest.raises(InputError, match=r"cannot be read"):
         load(tmp_path)
     damaged = tmp_path / "v.txt.xz"
     damaged.write_bytes(lzma.compress(GLOVE.encode() * 99)[:40])
-    with pytest.raises(InputError, match=r"v\.txt\.xz: the packed file is damaged"):
+    with pytest.raises(InputError, match=r"v\.txt\.xz:1: the packed file is damaged"):
         load(damaged)
 
 
@@ -102,7 +102,7 @@ def test_what_is_saved_is_read_back_exactly(tmp_path):
 def test_saving_where_it_cannot_be_saved_leaves_nothing(tmp_path):
     blocked = tmp_path / "v.safetensors"
     blocked.mkdir()
-    with pytest.raises(StorageError, match=r"v\.safetensors: the word vectors cannot be written"):
+    with pytest.raises(StorageError, match=r"v\.safetensors: is a directory"):
         save(Vectors(["a"], np.ones((1, 2), np.float32), "n"), blocked)
     assert list(tmp_path.iterdir()) == [blocked]
 
