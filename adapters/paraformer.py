@@ -11,19 +11,16 @@ deviation gamma / sqrt(fan-in).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from dialbench.adapter import Card
 from dialbench.neural.adapter import NeuralAdapter
-from dialbench.neural.data import Batch
-from dialbench.neural.devices import matrix_dtype
-from dialbench.neural.model import DialogueModel, Losses
+from dialbench.neural.model import DialogueModel
 
 from .blocks.attention import MakeLinear, trained
-from .blocks.randomized import RandomLinear, RandomWeights
+from .blocks.randomized import RandomLinear, RedrawAtInference, RedrawEvery, Redrawn
 from .transformer import TransformerConfig, TransformerModel
 
 Layout = Literal["alt", "full", "seq-1", "seq-2"]
@@ -43,8 +40,8 @@ class PaRaFormerConfig(TransformerConfig):
 
     layout: Layout = "alt"
     alt_first: Literal["P", "R"] = "P"
-    redraw_every: Literal["epoch", "step"] = "epoch"
-    redraw_at_inference: Literal["per_context", "per_batch", "none"] = "per_context"
+    redraw_every: RedrawEvery = "epoch"
+    redraw_at_inference: RedrawAtInference = "per_context"
 
     def spreads(self) -> tuple[float, float]:
         """Standard deviations of the self-attention and of the feed-forward draws."""
@@ -87,18 +84,14 @@ def randomized_layers(layout: Layout, layers: int, alt_first: str = "P") -> list
     }[layout]
 
 
-class PaRaFormerModel(TransformerModel):
+class PaRaFormerModel(Redrawn, TransformerModel):
     """A Transformer with random maps, and what draws them."""
 
-    draws_weights: ClassVar[bool] = True
     config: PaRaFormerConfig
 
     def __init__(self, config: PaRaFormerConfig, vocabulary: int) -> None:
         self._randomized = randomized_layers(config.layout, config.layers, config.alt_first)
         super().__init__(config, vocabulary)
-        self.random = RandomWeights(self)
-        self.random.redraw(int(torch.randint(2**62, (), device="cpu").item()), "start")
-        self._seed = 0
 
     def _make(self, layer: int, spread: float) -> MakeLinear:
         if not self._randomized[layer - 1]:
@@ -116,28 +109,6 @@ class PaRaFormerModel(TransformerModel):
     def feed_forward_map(self, layer: int) -> MakeLinear:
         """A random first feed-forward map, bias included, in randomized layers."""
         return self._make(layer, self.config.spreads()[1])
-
-    def begin_epoch(self, seed: int, epoch: int) -> None:
-        """Draws all random maps anew from (seed, "train", epoch)."""
-        self._seed = seed
-        self.random.redraw(seed, "train", epoch)
-
-    def loss(self, batch: Batch, step: int) -> Losses:
-        """Negative log-likelihood; with `redraw_every=step` under weights of this update's own."""
-        if self.training and self.config.redraw_every == "step":
-            self.random.redraw(self._seed, "step", step)
-        return super().loss(batch, step)
-
-    def draws(self, batch: Batch) -> Tensor | None:
-        """(B, numbers) drawn for the contexts, (numbers,) for the batch, or None."""
-        when = self.config.redraw_at_inference
-        if batch.seed is None or when == "none":
-            return None
-        if when == "per_batch":
-            drawn = self.random.draw(batch.seed, batch.purpose, "batch", *batch.ids)
-        else:
-            drawn = self.random.draw_each(batch.seed, batch.purpose, batch.ids)
-        return drawn.to(batch.source.device).to(matrix_dtype(self.embedding.weight))
 
 
 class PaRaFormer(NeuralAdapter):

@@ -127,6 +127,11 @@ class Adapter:
         return self
 
     @classmethod
+    def title(cls, config: Any) -> str:
+        """How tables call the system under these options."""
+        return cls.card.title
+
+    @classmethod
     def supports(cls, decoding: Decoding) -> bool:
         """Whether the system can answer with this decoding; what draws no words ignores it."""
         return True

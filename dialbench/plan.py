@@ -77,7 +77,8 @@ class Task:
     @property
     def label(self) -> str:
         """The row's name: the system's title with its options."""
-        title = self.system.adapter.card.title or self.system.name
+        config = self.system.config(self.preset.system)
+        title = self.system.adapter.title(config) or self.system.name
         options = self.system.name.partition("[")[1:]
         return title + (f" {''.join(options)}" if options[0] else "")
 

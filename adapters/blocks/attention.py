@@ -31,7 +31,7 @@ def trained(inputs: int, outputs: int, bias: bool) -> nn.Module:
 
 
 class Attention(nn.Module):
-    """Multi-head attention without biases; `size` is the total of all heads.
+    """Multi-head attention; `size` is the total of all heads.
 
     Args:
         width: n, size of the vectors that come in and go out.
@@ -39,17 +39,25 @@ class Attention(nn.Module):
         heads: how many heads share d.
         dropout: on the attention weights.
         make: makes the query, key and value maps; the output map is always trained.
+        bias: whether the four maps have biases.
     """
 
     def __init__(
-        self, width: int, size: int, heads: int, dropout: float, make: MakeLinear = trained
+        self,
+        width: int,
+        size: int,
+        heads: int,
+        dropout: float,
+        make: MakeLinear = trained,
+        *,
+        bias: bool = False,
     ) -> None:
         super().__init__()
         self.heads, self.dropout = heads, Dropout(dropout)
-        self.query = make(width, size, False)
-        self.key = make(width, size, False)
-        self.value = make(width, size, False)
-        self.output = trained(size, width, False)
+        self.query = make(width, size, bias)
+        self.key = make(width, size, bias)
+        self.value = make(width, size, bias)
+        self.output = trained(size, width, bias)
 
     def _split(self, x: Tensor) -> Tensor:
         return x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)  # (B, H, S, d/H)
@@ -58,10 +66,23 @@ class Attention(nn.Module):
         """Keys and values (B, H, S, d/H) of (B, S, n)."""
         return self._split(self.key(memory, draws)), self._split(self.value(memory, draws))
 
+    def extend(self, past: KeysValues | None, x: Tensor, draws: Tensor | None) -> KeysValues:
+        """Keys and values of the positions before and of (B, T, n) behind them."""
+        keys, values = self.keys_values(x, draws)
+        if past is None:
+            return keys, values
+        return torch.cat([past[0], keys], 2), torch.cat([past[1], values], 2)
+
     def forward(
         self, x: Tensor, memory: KeysValues, mask: Tensor | None, draws: Tensor | None
     ) -> Tensor:
-        """What each of (B, T, n) attends to, (B, T, n).
+        """What each of (B, T, n) attends to, (B, T, n); arguments as `mix`."""
+        return self.output(self.mix(x, memory, mask, draws), draws)  # type: ignore[no-any-return]
+
+    def mix(
+        self, x: Tensor, memory: KeysValues, mask: Tensor | None, draws: Tensor | None
+    ) -> Tensor:
+        """The values that each of (B, T, n) attends to, heads joined, (B, T, d).
 
         Args:
             x: the querying side.
@@ -73,13 +94,14 @@ class Attention(nn.Module):
         query = self._split(self.query(x, draws))
         rate = self.dropout.rate if self.training else 0.0
         if rate and x.device.type == "cpu":
-            mixed = self._mix(query, *memory, mask)
+            mixed = self._mix_on_cpu(query, *memory, mask)
         else:
             mixed = F.scaled_dot_product_attention(query, *memory, attn_mask=mask, dropout_p=rate)
-        joined = mixed.transpose(1, 2).flatten(2)  # (B, T, d)
-        return self.output(joined, draws)  # type: ignore[no-any-return]
+        return mixed.transpose(1, 2).flatten(2)
 
-    def _mix(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
+    def _mix_on_cpu(
+        self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None
+    ) -> Tensor:
         # Written out because on a CPU the fused kernel's dropout draws its mask on one core.
         scores = (query * query.shape[-1] ** -0.5) @ keys.transpose(-1, -2)
         if mask is None:
@@ -91,18 +113,29 @@ class Attention(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """W_2 ReLU(W_1 x + b_1) + b_2; the first map is made by the caller."""
+    """W_2 ReLU(W_1 x + b_1) + b_2; first map and activation may be the caller's."""
 
-    def __init__(self, width: int, inner: int, dropout: float, make: MakeLinear = trained) -> None:
+    def __init__(
+        self,
+        width: int,
+        inner: int,
+        dropout: float,
+        make: MakeLinear = trained,
+        activation: Callable[[Tensor], Tensor] = torch.relu,
+    ) -> None:
         super().__init__()
+        self.activation = activation
         self.first = make(width, inner, True)
         self.second = trained(inner, width, True)
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, draws: Tensor | None) -> Tensor:
         """(B, T, n) -> (B, T, n)."""
-        hidden = self.dropout(self.first(x, draws).relu())
-        return self.second(hidden, draws)  # type: ignore[no-any-return]
+        return self.second(self.hidden(x, draws), draws)  # type: ignore[no-any-return]
+
+    def hidden(self, x: Tensor, draws: Tensor | None) -> Tensor:
+        """(B, T, n) -> (B, T, inner), dropout included."""
+        return self.dropout(self.activation(self.first(x, draws)))  # type: ignore[no-any-return]
 
 
 class Residual(nn.Module):
@@ -182,11 +215,8 @@ class DecoderLayer(nn.Module):
         present: list[KeysValues] = []
 
         def attend(y: Tensor) -> Tensor:
-            keys, values = self.attention.keys_values(y, draws)
-            if past is not None:
-                keys, values = torch.cat([past[0], keys], 2), torch.cat([past[1], values], 2)
-            present.append((keys, values))
-            return self.attention(y, (keys, values), causal, draws)  # type: ignore[no-any-return]
+            present.append(self.attention.extend(past, y, draws))
+            return self.attention(y, present[0], causal, draws)  # type: ignore[no-any-return]
 
         def attend_context(y: Tensor) -> Tensor:
             # Beams of one context query it together: (B * W, T, n) -> (B, W * T, n).

@@ -9,13 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from dialbench.neural.data import Batch
+from dialbench.neural.devices import matrix_dtype
+from dialbench.neural.model import DialogueModel, Losses
 from dialbench.neural.randomness import generator
+
+from .embedding import WordEmbedding
+
+Spread = float | tuple[float, float]
+RedrawEvery = Literal["epoch", "step"]
+RedrawAtInference = Literal["per_context", "per_batch", "none"]
 
 
 class Linear(nn.Linear):
@@ -27,18 +37,18 @@ class Linear(nn.Linear):
 
 
 class RandomLinear(nn.Module):
-    """A linear map whose weights, and bias, are normal numbers that no gradient changes.
+    """A linear map whose weights, and bias, are random numbers that no gradient changes.
 
     Args:
         inputs, outputs: sizes.
         bias: whether there is a bias, drawn with the same spread.
-        spread: standard deviation of every draw.
+        spread: standard deviation of normal draws around 0, or (low, high) of uniform ones.
     """
 
     weight: Tensor
     bias: Tensor | None
 
-    def __init__(self, inputs: int, outputs: int, *, bias: bool, spread: float) -> None:
+    def __init__(self, inputs: int, outputs: int, *, bias: bool, spread: Spread) -> None:
         super().__init__()
         self.inputs, self.outputs, self.spread = inputs, outputs, spread
         self.offset = 0
@@ -52,7 +62,11 @@ class RandomLinear(nn.Module):
 
     def draw_(self, flat: Tensor, random: torch.Generator) -> None:
         """Draws this map's part of a flat vector, weight first."""
-        flat[self.offset : self.offset + self.numbers].normal_(0.0, self.spread, generator=random)
+        own = flat[self.offset : self.offset + self.numbers]
+        if isinstance(self.spread, tuple):
+            own.uniform_(*self.spread, generator=random)
+        else:
+            own.normal_(0.0, self.spread, generator=random)
 
     def take(self, flat: Tensor) -> None:
         """Makes this map's part of a flat vector its own weights."""
@@ -131,3 +145,48 @@ class RandomWeights:
     def _fill(self, flat: Tensor, random: torch.Generator) -> None:
         for map in self.maps:
             map.draw_(flat, random)
+
+
+class RedrawConfig(Protocol):
+    """When weights are drawn anew; every config of a model with random maps has it."""
+
+    @property
+    def redraw_every(self) -> RedrawEvery: ...  # noqa: D102
+    @property
+    def redraw_at_inference(self) -> RedrawAtInference: ...  # noqa: D102
+
+
+class Redrawn(DialogueModel):
+    """What draws the random maps of a model; named before the model class among the bases."""
+
+    draws_weights: ClassVar[bool] = True
+    config: RedrawConfig
+    embedding: WordEmbedding
+
+    def __init__(self, *sizes: Any) -> None:
+        super().__init__(*sizes)
+        self.random = RandomWeights(self)
+        self.random.redraw(int(torch.randint(2**62, (), device="cpu").item()), "start")
+        self._seed = 0
+
+    def begin_epoch(self, seed: int, epoch: int) -> None:
+        """Draws all random maps anew from (seed, "train", epoch)."""
+        self._seed = seed
+        self.random.redraw(seed, "train", epoch)
+
+    def loss(self, batch: Batch, step: int) -> Losses:
+        """The model's loss; with `redraw_every=step` under weights of this update's own."""
+        if self.training and self.config.redraw_every == "step":
+            self.random.redraw(self._seed, "step", step)
+        return super().loss(batch, step)
+
+    def draws(self, batch: Batch) -> Tensor | None:
+        """(B, numbers) drawn for the contexts, (numbers,) for the batch, or None."""
+        when = self.config.redraw_at_inference
+        if batch.seed is None or when == "none":
+            return None
+        if when == "per_batch":
+            drawn = self.random.draw(batch.seed, batch.purpose, "batch", *batch.ids)
+        else:
+            drawn = self.random.draw_each(batch.seed, batch.purpose, batch.ids)
+        return drawn.to(batch.source.device).to(matrix_dtype(self.embedding.weight))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
@@ -36,7 +38,10 @@ class RecurrentEncoder(nn.Module):
             Outputs of the last layer (B, S, 2h), zero on PAD, and for every layer [last forward;
             first backward] (layers, B, 2h).
         """
-        real = tokens.ne(PAD)
+        return self.read(embedded, tokens.ne(PAD))
+
+    def read(self, embedded: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
+        """As `forward`, for vectors of anything, (B, S) True where they are real."""
         mirror, final = _mirror(real), (real.sum(1) - 1).clamp(min=0)
         x, lasts = embedded, []
         for number, (ahead, back) in enumerate(zip(self.ahead, self.back, strict=True)):
@@ -59,6 +64,39 @@ def _mirror(real: Tensor) -> Tensor:
 def _pick(x: Tensor, places: Tensor) -> Tensor:
     # (B, S, n) at places (B, P) -> (B, P, n)
     return x.gather(1, places[:, :, None].expand(-1, -1, x.shape[-1]))
+
+
+class StackedGRU(nn.Module):
+    """Stacked GRU layers that read forwards, a whole sequence or one step at a time.
+
+    Args:
+        inputs: size of what the first layer reads.
+        hidden: h, size of each layer's state.
+        layers: how many are stacked.
+        dropout: between the layers.
+    """
+
+    def __init__(self, inputs: int, hidden: int, layers: int, dropout: float) -> None:
+        super().__init__()
+        sizes = [inputs] + [hidden] * (layers - 1)
+        self.layers = nn.ModuleList(nn.GRU(size, hidden, batch_first=True) for size in sizes)
+        self.dropout = Dropout(dropout)
+
+    def forward(
+        self, x: Tensor, states: Sequence[Tensor] | None = None
+    ) -> tuple[Tensor, list[Tensor]]:
+        """Reads (N, T, inputs) from states of (N, h) a layer, or from zeros.
+
+        Returns:
+            Outputs of the last layer (N, T, h), and the state of every layer after step T.
+        """
+        after = []
+        for number, layer in enumerate(self.layers):
+            x = x if number == 0 else self.dropout(x)
+            before = None if states is None else states[number][None].contiguous()
+            x, state = layer(x, before)
+            after.append(state[0])
+        return x, after
 
 
 class AdditiveAttention(nn.Module):

@@ -105,6 +105,12 @@ class NeuralAdapter(Adapter):
         self.history = Trainer(
             model, self._encode(train), self._encode(valid), self.config, run
         ).fit()
+        for text in self.warnings():
+            run.progress.warn(text)
+
+    def warnings(self) -> list[str]:
+        """What belongs under every table with this system, once `history` is complete."""
+        return []
 
     def _fresh_model(self, run: Run) -> DialogueModel:
         with torch.random.fork_rng(devices=[]):

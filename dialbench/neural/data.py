@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain
 
 import numpy as np
@@ -70,8 +70,9 @@ class Encoded:
 
     Attributes:
         ids: (n,) example ids.
-        turns: tokens of every distinct turn.
-        contexts: for each example the numbers of its context turns, oldest first.
+        turns: tokens of every distinct turn, latest tokens kept.
+        contexts: for each example the numbers of its context turns, oldest first; a context
+            without turns holds an empty one.
         source: for each example the context's tokens, turns joined by SEP, latest tokens kept.
         target: for each example the response's tokens and EOS; empty where there is none.
     """
@@ -87,6 +88,19 @@ class Encoded:
 
 
 @dataclass(frozen=True, eq=False)
+class Turns:
+    """The context turns of a batch, each distinct one once.
+
+    Attributes:
+        tokens: (U, W) tokens of the distinct turns, PAD behind them.
+        contexts: (B, N) rows of `tokens`, oldest turn first, -1 behind the last.
+    """
+
+    tokens: torch.Tensor
+    contexts: torch.Tensor
+
+
+@dataclass(frozen=True, eq=False)
 class Batch:
     """Examples padded to one length.
 
@@ -98,6 +112,7 @@ class Batch:
         seed: from which random parts of this batch derive together with `ids` and `purpose`;
             None in training, where the global generator serves.
         purpose: "valid" or "infer", keeps the streams apart.
+        origin: the split and its rows that the batch was cut from.
     """
 
     ids: tuple[str, ...]
@@ -106,9 +121,17 @@ class Batch:
     real: torch.Tensor
     seed: int | None = None
     purpose: str = ""
+    origin: tuple[Encoded, Ints] | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @cached_property
+    def turns(self) -> Turns:
+        """The context turns one by one; found when first asked for."""
+        if self.origin is None:
+            raise ValueError("only a batch cut from a split knows its turns")
+        return Turns(*(torch.from_numpy(a).to(self.source.device) for a in _turns(*self.origin)))
 
     @property
     def inputs(self) -> torch.Tensor:
@@ -153,13 +176,14 @@ def encode(
         response_tokens: how many tokens of a response are kept, EOS not counted.
     """
     numbers: dict[str, int] = {}
-    for text in chain(chain.from_iterable(contexts), responses):
+    kept = [context or ("",) for context in contexts]
+    for text in chain(chain.from_iterable(kept), responses):
         numbers.setdefault(text, len(numbers))
     turns = Ragged.of([vocabulary.encode(tokenize(text)) for text in numbers])
-    members = Ragged.of([[numbers[turn] for turn in context] for context in contexts])
+    members = Ragged.of([[numbers[turn] for turn in context] for context in kept])
     return Encoded(
         np.array([context.id for context in contexts], dtype=object),
-        turns,
+        Ragged(turns.values, np.maximum(turns.starts, turns.ends - context_tokens), turns.ends),
         members,
         _join(turns, members, context_tokens),
         _targets(turns, np.array([numbers[r] for r in responses], np.int64), response_tokens),
@@ -220,7 +244,16 @@ def make_batch(
     # Where the real tokens are is found here, since asking a GPU would wait for it.
     real = np.flatnonzero(target != PAD)
     ids = tuple(data.ids[rows])
-    return Batch(ids, tensor(data.source.padded(rows)), tensor(target), tensor(real), seed, purpose)
+    source = tensor(data.source.padded(rows))
+    return Batch(ids, source, tensor(target), tensor(real), seed, purpose, (data, rows))
+
+
+def _turns(data: Encoded, rows: Ints) -> tuple[Ints, Ints]:
+    # The matrices of `Turns`; numbered from 1, so that what pads the contexts becomes -1.
+    taken = data.contexts.take(rows)
+    distinct, places = np.unique(taken.values, return_inverse=True)
+    numbered = Ragged((places + 1).astype(np.int32), taken.starts, taken.ends)
+    return data.turns.padded(distinct.astype(np.int64)), numbered.padded(np.arange(len(rows))) - 1
 
 
 _POOL = 128

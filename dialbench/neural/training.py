@@ -71,6 +71,7 @@ class Trainer:
         valid: examples that decide when to stop.
         config: rates, sizes and limits.
         run: seed, device, folder for the checkpoints, progress.
+        weight_decay: the rate of decoupled weight decay (AdamW).
     """
 
     def __init__(
@@ -80,12 +81,17 @@ class Trainer:
         valid: Encoded,
         config: TrainingConfig,
         run: Run,
+        *,
+        weight_decay: float = 0.0,
     ) -> None:
         self.model, self.train, self.valid = model, train, valid
         self.config, self.run = config, run
         self.dtype = dtype_of(config.precision, run.device)
         trained = [p for p in model.parameters() if p.requires_grad]
-        self.optimiser = torch.optim.Adam(trained, lr=config.learning_rate, fused=True)
+        kind = torch.optim.AdamW if weight_decay else torch.optim.Adam
+        self.optimiser = kind(
+            trained, lr=config.learning_rate, weight_decay=weight_decay, fused=True
+        )
         self.history = History()
 
     def fit(self) -> History:

@@ -26,6 +26,10 @@ SYSTEMS = [
     "paraformer-k",
     "paraformer-k[layout=full]",
     "paraformer-k[redraw_at_inference=none]",
+    "rl-transformer",
+    "rl-transformer[output_link=X,rlff_decoder=true]",
+    "rl-transformer[links=false]",
+    "gpt2",
 ]
 DECODINGS = ["greedy", "sample", "top-k:5", "top-p:0.9", "beam:3"]
 
@@ -171,7 +175,7 @@ def test_answers_depend_on_no_batch_and_survive_saving(trained, system, decoding
     assert loaded.respond(asked, how, run) == answers
 
 
-@pytest.mark.parametrize("system", ["transformer", "transformer[norm=pre]", "seq2seq"])
+@pytest.mark.parametrize("system", ["transformer", "transformer[norm=pre]", "seq2seq", "gpt2"])
 def test_eight_pairs_are_learnt_by_heart(ready, eight, system):
     sizes = {"embedding": 32, "attention": 32, "hidden": 32}
     model, batch = ready(system, **sizes, precision="float32")
@@ -186,7 +190,9 @@ def test_eight_pairs_are_learnt_by_heart(ready, eight, system):
     assert decode(model, batch, Decoding(), 10) == expected
 
 
-@pytest.mark.parametrize("system", ["transformer", "seq2seq", "paraformer-k"])
+@pytest.mark.parametrize(
+    "system", ["transformer", "seq2seq", "paraformer-k", "rl-transformer", "gpt2"]
+)
 def test_bfloat16(build, eight, asked, tmp_path, system):
     adapter = build(system, precision="bfloat16", epochs=10)
     adapter.fit(eight, eight, Run(1, folder=tmp_path))

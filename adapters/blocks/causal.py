@@ -1,0 +1,204 @@
+"""Decoder-only transformer: one stack that reads a context and goes on writing behind it.
+
+The stack of Radford et al., "Language Models are Unsupervised Multitask Learners": learned
+positions, layer normalisation before each sub-network and behind the last, biases everywhere,
+GELU (its tanh form), output tied to the word vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor, nn
+
+from dialbench.neural.data import Batch
+from dialbench.neural.dropout import Dropout
+from dialbench.neural.model import DialogueModel, Losses, State, word_loss
+from dialbench.text.vocabulary import BOS, EOS, PAD, SEP
+
+from .attention import Attention, FeedForward, KeysValues, Residual
+from .embedding import WordEmbedding
+
+_SPREAD = 0.02
+# A logit that takes no probability and swallows what is added to it, finite in bfloat16 too.
+_NEVER = -1e30
+
+
+@dataclass(frozen=True)
+class CausalSizes:
+    """Sizes of a stack.
+
+    Attributes:
+        layers, heads: numbers of them.
+        width: n, of the vectors between the layers; feed-forward networks have 4 n.
+        positions: the longest sequence.
+        dropout: on embeddings, attention weights and sub-network outputs.
+    """
+
+    layers: int
+    heads: int
+    width: int
+    positions: int
+    dropout: float
+
+
+class CausalLayer(nn.Module):
+    """Causal self-attention and feed-forward."""
+
+    def __init__(self, sizes: CausalSizes) -> None:
+        super().__init__()
+        n, rate = sizes.width, sizes.dropout
+        self.attention = Attention(n, n, sizes.heads, rate, bias=True)
+        gelu = partial(F.gelu, approximate="tanh")
+        self.feed_forward = FeedForward(n, 4 * n, 0.0, activation=gelu)
+        self.around_attention = Residual(n, rate, "pre")
+        self.around_feed_forward = Residual(n, rate, "pre")
+
+    def forward(
+        self, x: Tensor, past: KeysValues | None, mask: Tensor
+    ) -> tuple[Tensor, KeysValues]:
+        """One layer over all positions, or over the newest with its past.
+
+        Args:
+            x: (N, T, n).
+            past: keys and values of the P positions before, or None.
+            mask: True where a key may be seen, broadcast to (N, H, T, P + T).
+
+        Returns:
+            (N, T, n), and the keys and values of all positions so far.
+        """
+        present: list[KeysValues] = []
+
+        def attend(y: Tensor) -> Tensor:
+            present.append(self.attention.extend(past, y, None))
+            return self.attention(y, present[0], mask, None)  # type: ignore[no-any-return]
+
+        x = self.around_attention(x, attend)
+        return self.around_feed_forward(x, lambda y: self.feed_forward(y, None)), present[0]
+
+
+class TiedOutput(nn.Module):
+    """Logits from the word vectors themselves.
+
+    Args:
+        embedding: V word vectors; the output has no weights of its own.
+        unused: numbers that stand for no word and take no probability.
+    """
+
+    offset: Tensor
+
+    def __init__(self, embedding: WordEmbedding, unused: tuple[int, ...]) -> None:
+        super().__init__()
+        self.out_features = embedding.num_embeddings
+        self._words = [embedding]  # in a list, so that it is not this module's too
+        offset = torch.zeros(self.out_features)
+        offset[list(unused)] = _NEVER
+        self.register_buffer("offset", offset, persistent=False)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """(..., n) -> (..., V)."""
+        return F.linear(hidden, self._words[0].weight, self.offset)
+
+
+class CausalModel(DialogueModel):
+    """The whole model: turn_1 EOS turn_2 EOS ... response EOS.
+
+    In a batch each context is followed by its PAD and then by the response; PAD is never
+    attended to and takes no position, so the response goes on where the context ends.
+
+    Args:
+        sizes: of everything but the vocabulary.
+        vocabulary: V.
+        unused: numbers that are never generated nor learnt.
+    """
+
+    def __init__(self, sizes: CausalSizes, vocabulary: int, unused: tuple[int, ...]) -> None:
+        super().__init__()
+        self.embedding = WordEmbedding(vocabulary, sizes.width, _SPREAD)
+        self.positions = nn.Embedding(sizes.positions, sizes.width)
+        self.dropout = Dropout(sizes.dropout)
+        self.layers = nn.ModuleList(CausalLayer(sizes) for _ in range(sizes.layers))
+        self.norm = nn.LayerNorm(sizes.width)
+        self.output = TiedOutput(self.embedding, unused)
+        self._initialise(sizes.layers)
+
+    def _initialise(self, layers: int) -> None:
+        nn.init.normal_(self.positions.weight, 0.0, _SPREAD)
+        for name, weight in self.layers.named_parameters():
+            if weight.dim() == 2:
+                # Each layer adds twice to the residual path, whose spread shall not grow.
+                adds = name.endswith(("attention.output.weight", "feed_forward.second.weight"))
+                nn.init.normal_(weight, 0.0, _SPREAD / (2 * layers) ** 0.5 if adds else _SPREAD)
+
+    def read(
+        self,
+        tokens: Tensor,
+        places: Tensor,
+        mask: Tensor,
+        past: Sequence[KeysValues] | None = None,
+    ) -> tuple[Tensor, list[KeysValues]]:
+        """Reads tokens behind those that were read before.
+
+        Args:
+            tokens: (N, T).
+            places: (N, T) or (1, T) positions, from 0.
+            mask: True where a token may be seen, broadcast to (N, H, T, P + T).
+            past: keys and values of P earlier tokens for each layer, or None.
+
+        Returns:
+            (N, T, n) normalised outputs, and keys and values of all tokens so far.
+        """
+        ended = torch.where(tokens.eq(SEP) | tokens.eq(BOS), EOS, tokens)
+        x = self.dropout(self.embedding(ended) + self.positions(places))
+        presents = []
+        for number, layer in enumerate(self.layers):
+            x, present = layer(x, past[number] if past else None, mask)
+            presents.append(present)
+        return self.norm(x), presents
+
+    def hidden(self, batch: Batch) -> Tensor:
+        """(B, T, n) outputs under the true response."""
+        seen = batch.source.ne(PAD)
+        S, T = seen.shape[1], batch.target.shape[1]
+        numbers = torch.arange(S + T, device=seen.device)
+        # BOS stands where the last turn ends: it becomes that turn's EOS.
+        after = seen.sum(1, keepdim=True) + numbers[:T]
+        places = torch.cat([numbers[:S].expand(len(seen), S), after], 1)
+        tokens = torch.cat([batch.source, batch.inputs], 1)
+        x, _ = self.read(tokens, places, _causal(F.pad(seen, (0, T), value=True)))
+        return x[:, S:]
+
+    def logits(self, batch: Batch) -> Tensor:
+        """(B, T, V) under the true response."""
+        return self.output(self.hidden(batch))  # type: ignore[no-any-return]
+
+    def loss(self, batch: Batch, step: int) -> Losses:
+        """Negative log-likelihood, mean over the response's tokens and its EOS."""
+        return word_loss(self.hidden(batch), self.output, batch)
+
+    def start(self, batch: Batch) -> State:
+        """Reads the contexts, the EOS of their last turn left to the first step."""
+        seen = batch.source.ne(PAD)
+        numbers = torch.arange(seen.shape[1], device=seen.device)
+        _, row = self.read(batch.source, numbers[None], _causal(seen))
+        return State({"seen": seen, "length": seen.sum(1, keepdim=True)}, row)
+
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """(B * width,) tokens -> logits (B * width, V)."""
+        seen, length = (
+            state.example[key].repeat_interleave(state.width, 0) for key in ("seen", "length")
+        )
+        mask = F.pad(seen, (0, state.length + 1), value=True)[:, None, None]
+        x, row = self.read(tokens[:, None], length + state.length, mask, state.row)
+        return self.output(x[:, 0]), replace(state, row=row, length=state.length + 1)
+
+
+def _causal(seen: Tensor) -> Tensor:
+    # (B, T) real tokens -> (B, 1, T, T), what each may see
+    size = seen.shape[1]
+    before = torch.ones(size, size, dtype=torch.bool, device=seen.device).tril()
+    return seen[:, None, None] & before

@@ -1,0 +1,75 @@
+"""Conversations as sequences of utterance vectors (models.md A2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from .recurrent import StackedGRU
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """The utterances of B conversations as vectors.
+
+    Attributes:
+        vectors: (B, N, n), oldest first, zero behind the last.
+        real: (B, N), True where there is an utterance.
+    """
+
+    vectors: Tensor
+    real: Tensor
+
+    @classmethod
+    def gather(cls, distinct: Tensor, contexts: Tensor) -> Conversation:
+        """From (U, n) vectors and (B, N) rows of them, -1 behind the last."""
+        real = contexts.ge(0)
+        rows = contexts.clamp(min=0).flatten()
+        vectors = distinct.index_select(0, rows).view(*contexts.shape, -1)
+        return cls(vectors.masked_fill(~real[:, :, None], 0.0), real)
+
+    @property
+    def last(self) -> Tensor:
+        """(B,) where the last utterance of each conversation stands."""
+        return self.real.sum(1) - 1
+
+    def then(self, following: Tensor) -> Conversation:
+        """One utterance more behind each conversation, (B, n)."""
+        place = torch.arange(self.real.shape[1] + 1, device=self.real.device)
+        new = place == self.last[:, None] + 1  # (B, N + 1)
+        longer = nn.functional.pad(self.vectors, (0, 0, 0, 1))
+        vectors = torch.where(new[:, :, None], following[:, None], longer)
+        return Conversation(vectors, nn.functional.pad(self.real, (0, 1)) | new)
+
+    def beside(self, given: Tensor) -> Conversation:
+        """What is known of each conversation, (B, k), beside each of its utterances."""
+        every = given[:, None].expand(-1, self.vectors.shape[1], -1)
+        return replace(self, vectors=torch.cat([self.vectors, every], -1))
+
+    def drop(self, instead: Tensor, rate: float) -> Conversation:
+        """Every utterance replaced by the vector `instead` (n,) with chance `rate`."""
+        dropped = torch.rand(self.real.shape, device=self.real.device).lt(rate) & self.real
+        return replace(self, vectors=torch.where(dropped[:, :, None], instead, self.vectors))
+
+
+class ContextEncoder(nn.Module):
+    """A stacked GRU over utterance vectors; what stands behind the last utterance is not read.
+
+    Args:
+        inputs: size of the vectors.
+        hidden: h, size of each layer's state.
+        layers: how many are stacked.
+        dropout: between the layers.
+    """
+
+    def __init__(self, inputs: int, hidden: int, layers: int, dropout: float) -> None:
+        super().__init__()
+        self.gru = StackedGRU(inputs, hidden, layers, dropout)
+
+    def forward(self, turns: Conversation, states: list[Tensor] | None = None) -> Tensor:
+        """The top state c_u after the last utterance, (B, h), from states of (B, h) a layer."""
+        tops, _ = self.gru(turns.vectors, states)  # (B, N, h)
+        last = turns.last[:, None, None].expand(-1, 1, tops.shape[-1])
+        return tops.gather(1, last).squeeze(1)  # type: ignore[no-any-return]

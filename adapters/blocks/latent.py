@@ -1,0 +1,127 @@
+"""Gaussian latent variables (models.md 0.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from dialbench.neural.data import Batch
+from dialbench.neural.model import Losses
+from dialbench.neural.randomness import normals
+from dialbench.neural.training import History
+
+_LOG_VARIANCE = 10.0
+COLLAPSED = 0.1
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Normal distributions without correlations.
+
+    Attributes:
+        mean, log_variance: (B, z).
+    """
+
+    mean: Tensor
+    log_variance: Tensor
+
+    @classmethod
+    def standard(cls, like: Gaussian) -> Gaussian:
+        """N(0, I) of the same shape."""
+        zero = torch.zeros_like(like.mean)
+        return cls(zero, zero)
+
+    def sample(self, noise: Tensor) -> Tensor:
+        """(B, z) from standard normal numbers (B, z)."""
+        return self.mean + (0.5 * self.log_variance).exp() * noise.to(self.mean.dtype)
+
+    def divergence(self, prior: Gaussian) -> Tensor:
+        """KL(self || prior) in nats, (B,): summed over the dimensions."""
+        ratio = self.log_variance - prior.log_variance
+        shift = (self.mean - prior.mean) ** 2 * (-prior.log_variance).exp()
+        return 0.5 * (ratio.expm1() - ratio + shift).sum(-1)
+
+
+class GaussianNetwork(nn.Module):
+    """A distribution from what it depends on: three linear layers with tanh between them.
+
+    Args:
+        inputs: size of what it depends on.
+        hidden: size of the two hidden layers.
+        latent: size of the latent variable.
+    """
+
+    def __init__(self, inputs: int, hidden: int, latent: int) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Linear(inputs, hidden),
+            nn.Tanh(),
+            nn.Linear(hidden, hidden),
+            nn.Tanh(),
+            nn.Linear(hidden, 2 * latent),
+        )
+
+    def forward(self, *given: Tensor) -> Gaussian:
+        """From parts of (B, size) each; the log-variance is kept in [-10, 10]."""
+        out = self.layers(torch.cat(given, -1))
+        # Variances are exponentials, for which bfloat16 is too coarse.
+        mean, log_variance = (out if out.dtype == torch.float64 else out.float()).chunk(2, -1)
+        return Gaussian(mean, log_variance.clamp(-_LOG_VARIANCE, _LOG_VARIANCE))
+
+
+def noise(batch: Batch, size: int) -> Tensor:
+    """Standard normal numbers (B, size): by example id, or in training the global generator's."""
+    device = batch.source.device
+    if batch.seed is None:
+        return torch.randn(len(batch), size, device=device)
+    return normals(batch.seed, batch.purpose, batch.ids, size).to(device)
+
+
+def annealing_weight(step: int, updates: int) -> float:
+    """The weight of the KL terms at update `step` (from 0): from 0 to 1 over `updates`."""
+    return min(1.0, step / updates) if updates else 1.0
+
+
+def elbo(words: Losses, divergences: Mapping[str, Tensor], weight: float) -> Losses:
+    """The negative evidence lower bound: words and weighted KL, both divided by the tokens.
+
+    Args:
+        words: negative log-likelihood of the words.
+        divergences: KL by name, (B,) each.
+        weight: of every KL.
+    """
+    sums = {name: value.sum() for name, value in divergences.items()}
+    total = words.total + weight * sum(sums.values()) / words.tokens
+    parts = {**words.parts, **{name: value.detach() for name, value in sums.items()}}
+    return Losses(total, parts, words.tokens, words.examples)
+
+
+def latent_warnings(history: History, names: Sequence[str], updates: int) -> list[str]:
+    """What a reader must know of the kept weights: a KL under full weight not reached, or lost.
+
+    Args:
+        history: of the finished training.
+        names: the KL parts of the loss.
+        updates: over which the KL weight rose to 1.
+    """
+    if not history.best_epoch:
+        return []
+    kept = history.curve[history.best_epoch - 1]
+    done = history.step * history.best_epoch // history.epoch
+    found = []
+    if done < updates:
+        found.append(
+            f"the weights kept are of update {done}, before kl_annealing={updates} ended: the KL"
+            f" counted {annealing_weight(done, updates):.2f} of its full weight"
+        )
+    for name in names:
+        nats = kept[f"valid_{name}_per_example"]
+        if nats < COLLAPSED:
+            found.append(
+                f"{name} is {nats:.3f} nat an example, below {COLLAPSED}: the latent variable"
+                " carries nothing"
+            )
+    return found

@@ -1,0 +1,126 @@
+"""HRED: one GRU reads each utterance, another the utterance vectors; its state starts the decoder.
+
+Baseline "HRED" of the PaRaFormer paper after Serban et al. (models.md A2), laid out as in the code
+of VHCR: bidirectional utterance encoder, whose last layer's final states are the utterance's
+vector, and a decoder without attention. Encoder and decoder share one word table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from dialbench.adapter import Card
+from dialbench.neural.adapter import NeuralAdapter, NeuralConfig
+from dialbench.neural.data import Batch
+from dialbench.neural.model import DialogueModel, Losses, State, word_loss
+
+from .blocks.embedding import WordEmbedding
+from .blocks.hierarchical import ContextEncoder, Conversation
+from .blocks.recurrent import RecurrentEncoder, StackedGRU
+
+
+@dataclass(frozen=True)
+class HREDConfig(NeuralConfig):
+    """Sizes; defaults are the paper's values.
+
+    Attributes:
+        embedding: size of word vectors.
+        hidden: h, of every GRU direction.
+        recurrent_layers: stacked GRU layers of utterance encoder, context GRU and decoder.
+        recurrent_dropout: between the layers.
+    """
+
+    embedding: int = 300
+    hidden: int = 512
+    recurrent_layers: int = 2
+    recurrent_dropout: float = 0.2
+    clip: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.demand_positive("embedding", "hidden", "recurrent_layers")
+        self.demand_rate("recurrent_dropout")
+
+
+class HREDModel(DialogueModel):
+    """Utterance encoder, context GRU and decoder over V words.
+
+    Args:
+        config: sizes.
+        vocabulary: V.
+        beside_turns: size of what a variant puts beside every utterance vector.
+        beside_context: size of what a variant puts beside c_u to start the decoder.
+    """
+
+    def __init__(
+        self, config: HREDConfig, vocabulary: int, beside_turns: int = 0, beside_context: int = 0
+    ) -> None:
+        super().__init__()
+        e, h, layers = config.embedding, config.hidden, config.recurrent_layers
+        dropout = config.recurrent_dropout
+        self.embedding = WordEmbedding(vocabulary, e)
+        self.encoder = RecurrentEncoder(e, h, layers, dropout)
+        self.context = ContextEncoder(2 * h + beside_turns, h, layers, dropout)
+        self.bridge = nn.Linear(h + beside_context, layers * h)
+        self.decoder = StackedGRU(e, h, layers, dropout)
+        self.output = nn.Linear(h, vocabulary)
+
+    def utterances(self, tokens: Tensor) -> Tensor:
+        """(U, W) tokens -> (U, 2h): the last layer's [last forward; first backward]."""
+        _, last = self.encoder(self.embedding(tokens), tokens)
+        return last[-1]  # type: ignore[no-any-return]
+
+    def conversation(self, batch: Batch) -> Conversation:
+        """The contexts as utterance vectors, each distinct utterance read once."""
+        turns = batch.turns
+        return Conversation.gather(self.utterances(turns.tokens), turns.contexts)
+
+    def begin(self, *given: Tensor) -> State:
+        """The decoder's first state, from c_u and what a variant puts beside it, (B, size) each."""
+        states = torch.tanh(self.bridge(torch.cat(given, -1)))
+        return State(row=list(states.chunk(len(self.decoder.layers), -1)))  # (B, h) a layer
+
+    def start(self, batch: Batch) -> State:
+        """Reads the contexts."""
+        return self.begin(self.context(self.conversation(batch)))
+
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """(B * width,) tokens -> logits (B * width, V)."""
+        tops, states = self.decoder(self.embedding(tokens[:, None]), state.row)
+        return self.output(tops[:, 0]), replace(state, row=states, length=state.length + 1)
+
+    def hidden(self, state: State, inputs: Tensor) -> Tensor:
+        """(B, T) decoder inputs -> (B, T, h) top states."""
+        tops, _ = self.decoder(self.embedding(inputs), state.row)
+        return tops  # type: ignore[no-any-return]
+
+    def logits(self, batch: Batch) -> Tensor:
+        """(B, T, V) under the true response, from the state that answering starts from."""
+        return self.output(self.hidden(self.start(batch), batch.inputs))  # type: ignore[no-any-return]
+
+    def loss(self, batch: Batch, step: int) -> Losses:
+        """Negative log-likelihood, mean over real target tokens."""
+        return word_loss(self.hidden(self.start(batch), batch.inputs), self.output, batch)
+
+
+class HRED(NeuralAdapter):
+    """The hierarchical recurrent encoder-decoder."""
+
+    name = "hred"
+    card = Card(
+        title="HRED",
+        family="recurrent",
+        summary="a GRU over the words of each utterance and one over the utterances; no attention",
+        paper="Serban et al., Building End-To-End Dialogue Systems Using Generative Hierarchical"
+        " Neural Network Models",
+        year=2016,
+    )
+    Config = HREDConfig
+    config: HREDConfig
+
+    def build_model(self, size: int) -> DialogueModel:
+        """The untrained model."""
+        return HREDModel(self.config, size)

@@ -1,0 +1,201 @@
+"""RL Transformer: attention and the encoder's feed-forward see random features of their input.
+
+Lee, Lee and Gan, "A Randomized Link Transformer for Diverse Open-Domain Dialogue Generation", in
+the sizes of the PaRaFormer paper (models.md A9, B1). Against its parent, the Transformer: queries,
+keys, values and the attention's output are trained maps of [x; x W^r] with W^r random (RLSA), and
+the encoder's feed-forward is W_2 [ReLU(W_1^r x + b_1^r); x] + b_2 (RLFF). Everything random is
+drawn at the start of every epoch and for every context that is answered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from dialbench.adapter import Card
+from dialbench.neural.adapter import NeuralAdapter
+from dialbench.neural.model import DialogueModel
+
+from .blocks.attention import (
+    Attention,
+    DecoderLayer,
+    EncoderLayer,
+    FeedForward,
+    KeysValues,
+    MakeLinear,
+    trained,
+)
+from .blocks.randomized import RandomLinear, RedrawAtInference, RedrawEvery, Redrawn, Spread
+from .transformer import TransformerConfig, TransformerModel
+
+
+@dataclass(frozen=True)
+class RLTransformerConfig(TransformerConfig):
+    """Which networks are randomized, and how; defaults are those of the PaRaFormer paper.
+
+    Attributes:
+        d_rand: d_r, outputs of each random map inside attention.
+        output_link: what stands beside the random part before the attention's output map: the
+            attended values (Z) or the querying side's input (X, eq. 6 of the paper itself).
+        rlsa_encoder, rlsa_decoder, rlsa_cross: whether self-attention of the encoder and of the
+            decoder, and attention to the context, are randomized.
+        rlff_encoder, rlff_decoder: whether the feed-forward networks are.
+        links: whether inputs reach the trained maps directly too, beside the random ones.
+        draws: the paper's Xavier spreads, or everywhere N(0, 0.1^2) or U(0, 0.01).
+        redraw_every: when training draws anew; `step` is an experiment of ours.
+        redraw_at_inference: whether each context, each batch or nothing gets weights of its own.
+        answer_batch: low, since the weights of one context take 53 MB.
+    """
+
+    answer_batch: int = 16
+    d_rand: int = 512
+    output_link: Literal["X", "Z"] = "Z"
+    rlsa_encoder: bool = True
+    rlsa_decoder: bool = True
+    rlsa_cross: bool = True
+    rlff_encoder: bool = True
+    rlff_decoder: bool = False
+    links: bool = True
+    draws: Literal["xavier", "normal", "uniform"] = "xavier"
+    redraw_every: RedrawEvery = "epoch"
+    redraw_at_inference: RedrawAtInference = "per_context"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.demand_positive("d_rand")
+
+    def attention_spread(self, inputs: int) -> Spread:
+        """Of a random map `inputs` -> d_rand: Xavier's normal, gain 1."""
+        return self._spread((2 / (inputs + self.d_rand)) ** 0.5)
+
+    def feed_forward_spread(self) -> Spread:
+        """Of W_1^r and b_1^r: Xavier's uniform, gain sqrt(2) for the ReLU."""
+        bound = 2**0.5 * (6 / (self.embedding + self.feed_forward)) ** 0.5
+        return self._spread((-bound, bound))
+
+    def _spread(self, xavier: Spread) -> Spread:
+        ablations: dict[str, Spread] = {"normal": 0.1, "uniform": (0.0, 0.01)}
+        return ablations.get(self.draws, xavier)
+
+
+class RandomLink(nn.Module):
+    """W [link; x W^r], or W (x W^r): a random map before a trained one, no activation between.
+
+    Args:
+        random: W^r, inputs -> d_rand.
+        link: size of the link, 0 for none.
+        outputs: size of what W gives.
+    """
+
+    def __init__(self, random: RandomLinear, link: int, outputs: int) -> None:
+        super().__init__()
+        self.random, self.linked = random, link > 0
+        self.trained = trained(link + random.outputs, outputs, False)
+
+    def forward(self, x: Tensor, draws: Tensor | None = None, link: Tensor | None = None) -> Tensor:
+        """(N, s, inputs) -> (N, s, outputs); the link is `x` itself unless another is given."""
+        hidden = self.random(x, draws)
+        if self.linked:
+            hidden = torch.cat([x if link is None else link, hidden], -1)
+        return self.trained(hidden)  # type: ignore[no-any-return]
+
+
+class RandomLinkAttention(Attention):
+    """RLSA: every map of attention is a `RandomLink`; its heads share the random ones."""
+
+    def __init__(self, config: RLTransformerConfig) -> None:
+        c = config
+        super().__init__(c.embedding, c.attention, c.heads, c.dropout, self._maker(c))
+        self.link_is_input = c.output_link == "X"
+        link = c.embedding if self.link_is_input else c.attention
+        random = _random(c.attention, c)
+        self.output = RandomLink(random, link if c.links else 0, c.embedding)  # eq. 6
+
+    @staticmethod
+    def _maker(config: RLTransformerConfig) -> MakeLinear:
+        def make(inputs: int, outputs: int, bias: bool) -> nn.Module:
+            return RandomLink(_random(inputs, config), inputs if config.links else 0, outputs)
+
+        return make
+
+    def forward(
+        self, x: Tensor, memory: KeysValues, mask: Tensor | None, draws: Tensor | None
+    ) -> Tensor:
+        """As `Attention.forward`; in attention to the context, X is the decoder's side."""
+        mixed = self.mix(x, memory, mask, draws)
+        return self.output(mixed, draws, x if self.link_is_input else mixed)  # type: ignore[no-any-return]
+
+
+def _random(inputs: int, config: RLTransformerConfig) -> RandomLinear:
+    spread = config.attention_spread(inputs)
+    return RandomLinear(inputs, config.d_rand, bias=False, spread=spread)
+
+
+class RandomLinkFeedForward(FeedForward):
+    """RLFF: W_2 [ReLU(W_1^r x + b_1^r); x] + b_2, or without the link to x."""
+
+    def __init__(self, config: RLTransformerConfig) -> None:
+        c = config
+
+        def make(inputs: int, outputs: int, bias: bool) -> nn.Module:
+            return RandomLinear(inputs, outputs, bias=bias, spread=c.feed_forward_spread())
+
+        super().__init__(c.embedding, c.feed_forward, c.dropout, make)
+        self.linked = c.links
+        if self.linked:
+            self.second = trained(c.feed_forward + c.embedding, c.embedding, True)
+
+    def forward(self, x: Tensor, draws: Tensor | None) -> Tensor:
+        """(B, T, n) -> (B, T, n)."""
+        hidden = self.hidden(x, draws)
+        return self.second(torch.cat([hidden, x], -1) if self.linked else hidden)  # type: ignore[no-any-return]
+
+
+class RLTransformerModel(Redrawn, TransformerModel):
+    """A Transformer whose networks have random links where the config says so."""
+
+    config: RLTransformerConfig
+
+    def _attention_of(self, randomized: bool) -> Attention:
+        return RandomLinkAttention(self.config) if randomized else self._attention()
+
+    def _feed_forward_of(self, randomized: bool, layer: int) -> FeedForward:
+        return RandomLinkFeedForward(self.config) if randomized else self._feed_forward(layer)
+
+    def encoder_layer(self, layer: int) -> nn.Module:
+        """Layer 1 .. N of the encoder."""
+        c = self.config
+        feed_forward = self._feed_forward_of(c.rlff_encoder, layer)
+        return EncoderLayer(self._attention_of(c.rlsa_encoder), feed_forward, self._residuals(2))
+
+    def decoder_layer(self, layer: int) -> nn.Module:
+        """Layer 1 .. N of the decoder."""
+        c = self.config
+        attentions = self._attention_of(c.rlsa_decoder), self._attention_of(c.rlsa_cross)
+        feed_forward = self._feed_forward_of(c.rlff_decoder, layer)
+        return DecoderLayer(*attentions, feed_forward, self._residuals(3))
+
+
+class RLTransformer(NeuralAdapter):
+    """The RL Transformer."""
+
+    name = "rl-transformer"
+    card = Card(
+        title="RL Transformer",
+        family="transformer",
+        summary="random layers with direct links in attention, re-drawn for each context",
+        paper=(
+            "Lee, Lee and Gan, A Randomized Link Transformer for Diverse Open-Domain Dialogue "
+            "Generation"
+        ),
+        year=2022,
+    )
+    Config = RLTransformerConfig
+    config: RLTransformerConfig
+
+    def build_model(self, size: int) -> DialogueModel:
+        """The untrained model."""
+        return RLTransformerModel(self.config, size)

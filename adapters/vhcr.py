@@ -1,0 +1,123 @@
+"""VHCR: VHRED with one more latent variable, for the whole conversation, and utterance drop.
+
+Baseline "VHCR" of the PaRaFormer paper after Park, Cho and Kim (models.md A4). z_conv enters the
+context GRU (first state and every input), prior and posterior of z, and the decoder's start. Its
+prior is N(0, I); its posterior reads all utterances, in training the response too. When
+answering, z_conv is drawn from that posterior given the context's utterances, as in the code of
+VHCR. In training context utterances are dropped, so that z_conv is needed; words are not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from dialbench.adapter import Card
+from dialbench.neural.adapter import NeuralAdapter
+from dialbench.neural.data import Batch
+from dialbench.neural.model import DialogueModel, Losses, State, word_loss
+
+from .blocks.hierarchical import Conversation
+from .blocks.latent import (
+    Gaussian,
+    GaussianNetwork,
+    annealing_weight,
+    elbo,
+    latent_warnings,
+    noise,
+)
+from .blocks.recurrent import RecurrentEncoder
+from .vhred import LatentConfig, VariationalModel
+
+
+@dataclass(frozen=True)
+class VHCRConfig(LatentConfig):
+    """Utterance drop, and what `LatentConfig` says.
+
+    Attributes:
+        utterance_drop: chance of a context utterance to be hidden from the context GRU in
+            training.
+    """
+
+    utterance_drop: float = 0.25
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.demand_rate("utterance_drop")
+
+
+class VHCRModel(VariationalModel):
+    """HRED, z and z_conv."""
+
+    criterion: ClassVar[tuple[str, ...]] = ("nll", "kl_conversation", "kl_sentence")
+
+    def __init__(self, config: VHCRConfig, vocabulary: int) -> None:
+        h, layers, latent = config.hidden, config.recurrent_layers, config.latent
+        super().__init__(config, vocabulary, known=latent)
+        self.utterance_drop = config.utterance_drop
+        self.inference = RecurrentEncoder(2 * h, h, 1, 0.0)
+        self.conversation_posterior = GaussianNetwork(2 * h, config.latent_hidden, latent)
+        self.context_bridge = nn.Linear(latent, layers * h)
+        self.unk_utterance = nn.Parameter(torch.randn(2 * h) * 0.1)
+
+    def infer(self, turns: Conversation) -> Gaussian:
+        """q(z_conv | utterances)."""
+        _, last = self.inference.read(turns.vectors, turns.real)
+        return self.conversation_posterior(last[-1])  # type: ignore[no-any-return]
+
+    def summary(self, turns: Conversation, conv: Tensor) -> Tensor:
+        """[c_u; z_conv], (B, h + z)."""
+        states = torch.tanh(self.context_bridge(conv))
+        first = list(states.chunk(len(self.decoder.layers), -1))  # (B, h) a layer
+        return torch.cat([self.context(turns.beside(conv), first), conv], -1)
+
+    def start(self, batch: Batch) -> State:
+        """Reads the contexts; draws z_conv from q given them, then z from its prior."""
+        turns = self.conversation(batch)
+        of_conversation, of_sentence = noise(batch, 2 * self.latent).chunk(2, -1)
+        conv = self.infer(turns).sample(of_conversation)
+        return self.begin_by_prior(self.summary(turns, conv), of_sentence)
+
+    def loss(self, batch: Batch, step: int) -> Losses:
+        """The negative evidence lower bound, both KL annealed, for each real target token."""
+        turns, response = self.conversation(batch), self.response(batch)
+        of_conversation, of_sentence = noise(batch, 2 * self.latent).chunk(2, -1)
+        posterior = self.infer(turns.then(response))
+        conv = posterior.sample(of_conversation)
+        if self.training:
+            turns = turns.drop(self.unk_utterance, self.utterance_drop)
+        summary = self.summary(turns, conv)
+        state, of_z = self.begin_by_posterior(summary, response, of_sentence)
+        words = word_loss(self.hidden(state, batch.inputs), self.output, batch)
+        divergences = {
+            "kl_conversation": posterior.divergence(Gaussian.standard(posterior)),
+            "kl_sentence": of_z,
+        }
+        return elbo(words, divergences, annealing_weight(step, self.kl_annealing))
+
+
+class VHCR(NeuralAdapter):
+    """The variational hierarchical conversation RNN."""
+
+    name = "vhcr"
+    card = Card(
+        title="VHCR",
+        family="variational",
+        summary="VHRED with a further latent variable for the whole conversation",
+        paper="Park, Cho and Kim, A Hierarchical Latent Structure for Variational Conversation"
+        " Modeling",
+        year=2018,
+    )
+    Config = VHCRConfig
+    config: VHCRConfig
+
+    def build_model(self, size: int) -> DialogueModel:
+        """The untrained model."""
+        return VHCRModel(self.config, size)
+
+    def warnings(self) -> list[str]:
+        """Latent variables that carry nothing, or whose KL never had its full weight."""
+        return latent_warnings(self.history, VHCRModel.criterion[1:], self.config.kl_annealing)

@@ -1,0 +1,152 @@
+"""VHRED: HRED with one Gaussian latent variable z for each response.
+
+Baseline "VHRED" of the PaRaFormer paper after Serban et al. (models.md A3). z joins the context's
+state where the decoder starts. The prior p(z | c) sees the context c; the posterior q(z | c, r),
+which serves in training and for the validation loss only, also the response r. Against posterior
+collapse the weight of the KL rises linearly and decoder inputs are dropped to UNK.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from dialbench.adapter import Card
+from dialbench.neural.adapter import NeuralAdapter
+from dialbench.neural.data import Batch
+from dialbench.neural.model import DialogueModel, Losses, State, word_loss
+from dialbench.text.vocabulary import BOS, EOS, PAD, UNK
+
+from .blocks.latent import GaussianNetwork, annealing_weight, elbo, latent_warnings, noise
+from .hred import HREDConfig, HREDModel
+
+
+@dataclass(frozen=True)
+class LatentConfig(HREDConfig):
+    """What every variational HRED has; defaults are the paper's values.
+
+    Attributes:
+        latent: size of a latent variable.
+        latent_hidden: size of the hidden layers of prior and posterior.
+        kl_annealing: updates over which the weight of the KL rises from 0 to 1.
+    """
+
+    latent: int = 300
+    latent_hidden: int = 512
+    kl_annealing: int = 25_000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.demand_positive("latent", "latent_hidden")
+        if self.kl_annealing < 0:
+            raise ValueError("kl_annealing must be at least 0")
+
+
+@dataclass(frozen=True)
+class VHREDConfig(LatentConfig):
+    """Word drop, and what `LatentConfig` says.
+
+    Attributes:
+        word_drop: chance of a decoder input to become UNK in training.
+    """
+
+    word_drop: float = 0.25
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.demand_rate("word_drop")
+
+
+def drop_words(inputs: Tensor, rate: float) -> Tensor:
+    """Decoder inputs (B, T) with each word replaced by UNK with chance `rate`; BOS stays."""
+    dropped = torch.rand(inputs.shape, device=inputs.device).lt(rate)
+    return inputs.masked_fill(dropped & inputs.ne(BOS) & inputs.ne(PAD), UNK)
+
+
+class VariationalModel(HREDModel):
+    """HRED with a prior and a posterior of z.
+
+    Args:
+        config: sizes.
+        vocabulary: V.
+        known: size of what a variant knows of the conversation beside its utterances.
+    """
+
+    def __init__(self, config: LatentConfig, vocabulary: int, known: int = 0) -> None:
+        super().__init__(config, vocabulary, known, known + config.latent)
+        h, hidden, latent = config.hidden, config.latent_hidden, config.latent
+        self.latent, self.kl_annealing = latent, config.kl_annealing
+        self.prior = GaussianNetwork(h + known, hidden, latent)
+        self.posterior = GaussianNetwork(h + known + 2 * h, hidden, latent)
+
+    def response(self, batch: Batch) -> Tensor:
+        """(B, 2h): the responses, read like every other utterance."""
+        return self.utterances(batch.target.masked_fill(batch.target.eq(EOS), PAD))
+
+    def begin_by_prior(self, context: Tensor, drawn: Tensor) -> State:
+        """Where answering starts: z of the prior p(z | c).
+
+        Args:
+            context: (B, size) of c and what else is known.
+            drawn: (B, z) standard normal numbers.
+        """
+        return self.begin(context, self.prior(context).sample(drawn))
+
+    def begin_by_posterior(
+        self, context: Tensor, response: Tensor, drawn: Tensor
+    ) -> tuple[State, Tensor]:
+        """As `begin_by_prior` with z of q(z | c, r), and KL(q || p), (B,)."""
+        posterior = self.posterior(context, response)
+        divergence = posterior.divergence(self.prior(context))
+        return self.begin(context, posterior.sample(drawn)), divergence
+
+
+class VHREDModel(VariationalModel):
+    """HRED and z."""
+
+    criterion: ClassVar[tuple[str, ...]] = ("nll", "kl")
+
+    def __init__(self, config: VHREDConfig, vocabulary: int) -> None:
+        super().__init__(config, vocabulary)
+        self.word_drop = config.word_drop
+
+    def start(self, batch: Batch) -> State:
+        """Reads the contexts and draws z from the prior, once for all words and beams."""
+        context = self.context(self.conversation(batch))
+        return self.begin_by_prior(context, noise(batch, self.latent))
+
+    def loss(self, batch: Batch, step: int) -> Losses:
+        """The negative evidence lower bound, KL annealed, for each real target token."""
+        context = self.context(self.conversation(batch))  # (B, h)
+        drawn = noise(batch, self.latent)
+        state, divergence = self.begin_by_posterior(context, self.response(batch), drawn)
+        inputs = drop_words(batch.inputs, self.word_drop) if self.training else batch.inputs
+        words = word_loss(self.hidden(state, inputs), self.output, batch)
+        return elbo(words, {"kl": divergence}, annealing_weight(step, self.kl_annealing))
+
+
+class VHRED(NeuralAdapter):
+    """The latent variable hierarchical recurrent encoder-decoder."""
+
+    name = "vhred"
+    card = Card(
+        title="VHRED",
+        family="variational",
+        summary="HRED with a Gaussian latent variable for each response",
+        paper="Serban et al., A Hierarchical Latent Variable Encoder-Decoder Model for Generating"
+        " Dialogues",
+        year=2017,
+    )
+    Config = VHREDConfig
+    config: VHREDConfig
+
+    def build_model(self, size: int) -> DialogueModel:
+        """The untrained model."""
+        return VHREDModel(self.config, size)
+
+    def warnings(self) -> list[str]:
+        """A latent variable that carries nothing, or whose KL never had its full weight."""
+        return latent_warnings(self.history, VHREDModel.criterion[1:], self.config.kl_annealing)

@@ -1,0 +1,151 @@
+"""Gaussian latent variables: divergence, noise, annealing, warnings (models.md 0.7, A3)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from dialbench_adapters.blocks.latent import (
+    Gaussian,
+    GaussianNetwork,
+    annealing_weight,
+    elbo,
+    latent_warnings,
+    noise,
+)
+from torch.distributions import Normal, kl_divergence
+
+from dialbench.neural.model import Losses
+from dialbench.neural.training import History
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def gaussian(seed: int, size: int = 5) -> Gaussian:
+    random = torch.Generator().manual_seed(seed)
+    mean, log_variance = torch.randn(2, 3, size, generator=random, dtype=torch.float64)
+    return Gaussian(mean, log_variance)
+
+
+def known(g: Gaussian) -> Normal:
+    return Normal(g.mean, (g.log_variance / 2).exp())
+
+
+class TestGaussian:
+    def test_equal_ones_do_not_diverge(self):
+        assert gaussian(1).divergence(gaussian(1)).tolist() == [0.0] * 3
+
+    def test_divergence_by_hand(self):
+        # one dimension, N(1, 4) from N(0, 1): (4 + 1 - 1 - ln 4) / 2
+        q = Gaussian(torch.ones(1, 1), torch.full((1, 1), math.log(4.0)))
+        standard = Gaussian.standard(q)
+        assert q.divergence(standard).item() == pytest.approx((4 - math.log(4)) / 2)
+        assert standard.divergence(q).item() == pytest.approx((0.25 + 0.25 - 1 + math.log(4)) / 2)
+
+    def test_divergence_equals_that_of_torch(self):
+        q, p = gaussian(1), gaussian(2)
+        assert torch.allclose(q.divergence(p), kl_divergence(known(q), known(p)).sum(-1))
+
+    def test_divergence_equals_monte_carlo(self):
+        q, p = gaussian(1, 3), gaussian(2, 3)
+        random = torch.Generator().manual_seed(3)
+        drawn = torch.randn(400_000, 1, 3, generator=random, dtype=torch.float64)
+        z = q.sample(drawn)
+        ratios = (known(q).log_prob(z) - known(p).log_prob(z)).sum(-1)  # (draws, 3)
+        errors = ratios.std(0) / len(ratios) ** 0.5
+        assert ((ratios.mean(0) - q.divergence(p)).abs() < 4 * errors).all()
+
+    def test_samples_have_mean_and_spread(self):
+        q = Gaussian(torch.tensor([[2.0]]), torch.tensor([[math.log(9.0)]]))
+        assert q.sample(torch.tensor([[-1.0]])).item() == pytest.approx(-1.0)
+
+
+class TestNetwork:
+    @pytest.fixture
+    def network(self) -> GaussianNetwork:
+        torch.manual_seed(1)
+        return GaussianNetwork(5, 7, 4).double()
+
+    def test_three_layers_with_tanh_between(self, network):
+        x = torch.randn(6, 5, dtype=torch.float64)
+        first, second, third = (m for m in network.layers if isinstance(m, torch.nn.Linear))
+        low = torch.tanh(x @ first.weight.T + first.bias)
+        high = torch.tanh(low @ second.weight.T + second.bias)
+        out = high @ third.weight.T + third.bias
+        found = network(x[:, :2], x[:, 2:])
+        assert torch.allclose(found.mean, out[:, :4])
+        assert torch.allclose(found.log_variance, out[:, 4:])
+        assert (found.mean < 0).any()
+        assert (found.log_variance < 0).any()
+
+    @pytest.mark.parametrize("sign", [-1.0, 1.0])
+    def test_log_variance_is_clamped(self, network, sign):
+        network.layers[-1].bias.data.fill_(sign * 100.0)
+        found = network(torch.zeros(1, 5, dtype=torch.float64))
+        assert found.log_variance.tolist() == [[sign * 10.0] * 4]
+        assert (sign * found.mean).min() > 90.0
+
+
+class TestNoise:
+    def test_belongs_to_seed_purpose_and_example(self, ready):
+        _, batch = ready("vhred")
+        whole = noise(batch, 6)
+        assert whole.shape == (8, 6)
+        assert torch.equal(noise(replace(batch, ids=batch.ids[::-1]), 6).flip(0), whole)
+        others = [replace(batch, seed=6), replace(batch, purpose="valid")]
+        assert not any(torch.isclose(noise(other, 6), whole).any() for other in others)
+
+    def test_of_training_comes_from_the_global_generator(self, ready):
+        _, batch = ready("vhred", seed=None)
+        torch.manual_seed(4)
+        first = noise(batch, 6)
+        assert not torch.isclose(noise(batch, 6), first).any()
+        torch.manual_seed(4)
+        assert torch.equal(noise(batch, 6), first)
+
+
+def test_annealing():
+    assert [annealing_weight(step, 200) for step in (0, 50, 100, 200, 900)] == [0, 0.25, 0.5, 1, 1]
+    assert annealing_weight(0, 0) == 1
+
+
+def test_words_and_divergences_are_divided_by_the_same_number():
+    words = Losses(torch.tensor(2.0), {"nll": torch.tensor(20.0)}, 10, 4)
+    divergences = {"one": torch.full((4,), 3.0), "two": torch.full((4,), 1.0)}
+    found = elbo(words, divergences, 0.5)
+    assert found.total.item() == pytest.approx((20 + 0.5 * (12 + 4)) / 10)
+    assert {name: value.item() for name, value in found.parts.items()} == {
+        "nll": 20.0,
+        "one": 12.0,
+        "two": 4.0,
+    }
+    assert (found.tokens, found.examples) == (10, 4)
+
+
+class TestWarnings:
+    @staticmethod
+    def history(*nats: float, best: int, step: int = 400) -> History:
+        curve = [{"epoch": i + 1.0, "valid_kl_per_example": kl} for i, kl in enumerate(nats)]
+        return History(len(nats), step, best, 1.0, curve)
+
+    def test_of_a_latent_variable_that_carries_nothing(self):
+        history = self.history(3.0, 0.04, 3.0, 3.0, best=2)
+        [text] = latent_warnings(history, ["kl"], 200)
+        assert text == (
+            "kl is 0.040 nat an example, below 0.1: the latent variable carries nothing"
+        )
+
+    def test_speak_of_the_weights_kept(self):
+        assert latent_warnings(self.history(0.04, 0.2, 0.04, best=2), ["kl"], 200) == []
+
+    def test_of_weights_from_before_the_end_of_annealing(self):
+        history = self.history(3.0, 3.0, 3.0, 3.0, best=1)
+        [text] = latent_warnings(history, ["kl"], 200)
+        assert "update 100, before kl_annealing=200 ended" in text
+        assert "0.50 of its full weight" in text
+        assert latent_warnings(history, ["kl"], 100) == []
+
+    def test_nothing_was_trained(self):
+        assert latent_warnings(History(), ["kl"], 200) == []
