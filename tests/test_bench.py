@@ -115,7 +115,7 @@ def test_warnings_and_limits_stand_under_the_table(bench: Callable[..., Outcome]
     notes = " ".join(bench("parrot").tables[0].notes)
     assert "the parrot is not trained" in notes
     assert "trained on the first 60 of" in notes
-    assert "Preset quick: seconds a system" in notes
+    assert "Preset quick: a trial at small sizes" in notes
 
 
 @pytest.mark.parametrize(
