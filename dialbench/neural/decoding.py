@@ -139,73 +139,59 @@ def _nucleus(mass: Tensor, p: float) -> tuple[Tensor, Tensor]:
 def beam_search(
     model: DialogueModel, batch: Batch, width: int, limit: int
 ) -> list[list[Hypothesis]]:
-    """The finished hypotheses of each context, best first; at least one, at most `width`.
+    """The hypotheses of each context, best first; at least one, at most `width`.
 
-    An example is done when `width` hypotheses have ended; what is unfinished at `limit` tokens
-    counts as finished there. Ranked by log probability per token, EOS counted.
+    A hypothesis that ends keeps its place, and the others go on in the places left (as in the code
+    of Bahdanau et al.), so that short improbable ones cannot crowd out a longer probable one. What
+    is unfinished at `limit` tokens ends there. Ranked by log probability per token, EOS counted.
     """
     device, size = batch.source.device, len(batch)
     state = model.start(batch).widen(width)
     sums = torch.full((size, width), -torch.inf, dtype=torch.float64, device=device)
     sums[:, 0] = 0.0  # all beams of an example start alike: only one may branch
+    places = torch.full((size, 1), width, device=device)
     history = torch.empty(size, width, 0, dtype=torch.long, device=device)
     tokens = torch.full((size * width,), BOS, device=device)
     active = list(range(size))
-    finished: list[list[Hypothesis]] = [[] for _ in range(size)]
+    found: list[list[Hypothesis]] = [[] for _ in range(size)]
     for length in range(1, limit + 1):
         logits, state = model.step(tokens, state)
         sums, parents, words = _best(_allowed(logits).log_softmax(-1), sums)
+        sums = sums.masked_fill(torch.arange(width, device=device) >= places, -torch.inf)
         history = history.gather(1, parents[:, :, None].expand(-1, -1, length - 1))
         history = torch.cat([history, words[:, :, None]], -1)
-        _collect(finished, active, sums, history, width, ends_only=length < limit)
-        alive = _first_alive(words, width)
-        sums, parents = sums.gather(1, alive), parents.gather(1, alive)
-        history = history.gather(1, alive[:, :, None].expand(-1, -1, length))
-        going = [i for i, name in enumerate(active) if len(finished[name]) < width]
-        if not going or length == limit:
+        ended = sums.isfinite() & (words.eq(EOS) if length < limit else True)
+        _collect(found, active, sums, history, ended)
+        places = places - ended.sum(1, keepdim=True)
+        sums = sums.masked_fill(ended, -torch.inf)
+        going = sums.isfinite().any(1).nonzero().squeeze(1)
+        if not len(going):
             break
         rows = torch.arange(len(active), device=device)[:, None] * width + parents
         state = state.reorder(rows.flatten())
         if _worth_dropping(len(going), len(active)):
-            kept = torch.tensor(going, device=device)
-            state, sums, history = state.keep(kept), sums[kept], history[kept]
-            active = [active[i] for i in going]
+            state, sums, history = state.keep(going), sums[going], history[going]
+            places, active = places[going], [active[i] for i in going.tolist()]
         tokens = history[:, :, -1].flatten()
-    return [sorted(f, key=lambda h: -h.score)[:width] for f in finished]
+    return [sorted(hypotheses, key=lambda h: -h.score) for hypotheses in found]
 
 
 def _best(scores: Tensor, sums: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    # The best 2 * width continuations of the beams (B, width): sums, parent beams, words.
-    # None can lie outside the best 2 * width of its own beam.
+    # The best `width` continuations of the beams (B, width), best first: sums, parent beams, words.
+    # None can lie outside the best `width` of its own beam.
     width = sums.shape[1]
-    count = min(2 * width, scores.shape[-1])
+    count = min(width, scores.shape[-1])
     own, words = scores.topk(count)  # (B * width, count)
     totals = own.view(-1, width, count) + sums[:, :, None]
-    sums, index = totals.flatten(1).topk(min(2 * width, width * count))
+    sums, index = totals.flatten(1).topk(width)
     return sums, index // count, words.view(len(sums), -1).gather(1, index)
 
 
-def _first_alive(words: Tensor, width: int) -> Tensor:
-    # The first `width` continuations that do not end; 2 * width candidates always hold them.
-    order = words.eq(EOS).int().argsort(dim=-1, stable=True)
-    return order[:, :width]
-
-
 def _collect(
-    finished: list[list[Hypothesis]],
-    active: list[int],
-    sums: Tensor,
-    history: Tensor,
-    width: int,
-    *,
-    ends_only: bool,
+    found: list[list[Hypothesis]], active: list[int], sums: Tensor, history: Tensor, ended: Tensor
 ) -> None:
-    # Only continuations among the best `width` may end, so that width 1 is greedy search.
-    best, totals = history[:, :width], sums[:, :width]
-    chosen = totals.isfinite() & best[:, :, -1].eq(EOS) if ends_only else totals.isfinite()
-    where = chosen.nonzero(as_tuple=True)
-    entries = zip(where[0].tolist(), best[where].tolist(), totals[where].tolist(), strict=True)
+    where = ended.nonzero(as_tuple=True)
+    entries = zip(where[0].tolist(), history[where].tolist(), sums[where].tolist(), strict=True)
     for i, words, total in entries:
-        if len(finished[active[i]]) < width:
-            tokens = tuple(words[:-1] if words[-1] == EOS else words)
-            finished[active[i]].append(Hypothesis(tokens, total, len(words)))
+        tokens = tuple(words[:-1] if words[-1] == EOS else words)
+        found[active[i]].append(Hypothesis(tokens, total, len(words)))

@@ -253,6 +253,20 @@ class TestBeam:
         assert best.score == pytest.approx(math.log(0.36) / 2)
         assert second.score == pytest.approx(math.log(0.4))
 
+    def test_short_improbable_hypotheses_crowd_nothing_out(self, hashed, few_words):
+        # w0 w0 w0 EOS is nearly certain; EOS is the runner-up at every step before.
+        model = hashed(V)
+        model.table = torch.full((997, V), -1e9, dtype=torch.float64)
+        data = encode([Context(["w0"], "x")], few_words, 9)
+        context = model.code_of([5])
+        code = torch.tensor(context)
+        for word, end in [(BOS, 1e-4), (5, 1e-4), (5, 1e-4), (5, 1 - 1e-4)]:
+            code = model.fold(code, torch.tensor(word))
+            model.table[code, [EOS, 5]] = torch.tensor([end, 1 - end], dtype=torch.float64).log()
+            model.table[(code + context) % 997, [EOS, 5]] = 0.0
+        batch = make_batch(data, np.array([0]), "cpu", 1, "infer")
+        assert beam_search(model, batch, 3, 6)[0][0].tokens == (5, 5, 5)
+
 
 class TestState:
     def state(self) -> State:
