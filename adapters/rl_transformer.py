@@ -108,10 +108,10 @@ class RandomLinkAttention(Attention):
 
     def __init__(self, config: RLTransformerConfig) -> None:
         c = config
-        super().__init__(c.embedding, c.attention, c.heads, c.dropout, self._maker(c))
+        super().__init__(c.embedding, c.attention_size, c.heads, c.dropout, self._maker(c))
         self.link_is_input = c.output_link == "X"
-        link = c.embedding if self.link_is_input else c.attention
-        random = _random(c.attention, c)
+        link = c.embedding if self.link_is_input else c.attention_size
+        random = _random(c.attention_size, c)
         self.output = RandomLink(random, link if c.links else 0, c.embedding)  # eq. 6
 
     @staticmethod

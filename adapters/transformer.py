@@ -42,7 +42,8 @@ class TransformerConfig(NeuralConfig):
         layers: N, in the encoder and again in the decoder.
         heads: attention heads, which share `attention`.
         embedding: n, size of the vectors between the layers.
-        attention: d, of queries, keys and values over all heads.
+        attention: d, of queries, keys and values.
+        d_scope: whether d is the total of all heads or the size of each.
         feed_forward: size of the hidden layer.
         dropout: on embeddings, attention weights, hidden layers and sub-network outputs.
         norm: layer normalisation behind (post) or before (pre) each sub-network.
@@ -53,6 +54,7 @@ class TransformerConfig(NeuralConfig):
     heads: int = 4
     embedding: int = 300
     attention: int = 128
+    d_scope: Literal["total", "per_head"] = "total"
     feed_forward: int = 2_048
     dropout: float = 0.1
     norm: Literal["post", "pre"] = "post"
@@ -62,8 +64,13 @@ class TransformerConfig(NeuralConfig):
         super().__post_init__()
         self.demand_positive("layers", "heads", "embedding", "attention", "feed_forward")
         self.demand_rate("dropout")
-        if self.attention % self.heads:
+        if self.attention_size % self.heads:
             raise ValueError(f"attention={self.attention} is no multiple of heads={self.heads}")
+
+    @property
+    def attention_size(self) -> int:
+        """Of queries, keys and values, all heads together."""
+        return self.attention * (self.heads if self.d_scope == "per_head" else 1)
 
 
 class TransformerModel(DialogueModel):
@@ -94,7 +101,7 @@ class TransformerModel(DialogueModel):
 
     def _attention(self, make: MakeLinear = trained) -> Attention:
         c = self.config
-        return Attention(c.embedding, c.attention, c.heads, c.dropout, make)
+        return Attention(c.embedding, c.attention_size, c.heads, c.dropout, make)
 
     def _feed_forward(self, layer: int) -> FeedForward:
         c = self.config

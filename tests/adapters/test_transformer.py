@@ -32,6 +32,10 @@ class TestSizes:
     def test_pre_norm_has_two_norms_more(self):
         assert counted(norm="pre") == 29_576_576 + 1_200
 
+    def test_size_of_attention_by_head(self):
+        # three times as much again in each of 18 attentions of 4 maps 300 x 128
+        assert counted(d_scope="per_head") == 29_576_576 + 3 * 18 * 4 * 300 * 128
+
     @pytest.mark.parametrize(("attention", "size"), [(64, 22_802_784), (256, 25_567_584)])
     def test_of_the_rl_transformer_paper(self, attention, size):
         assert counted(layers=4, attention=attention) == size
