@@ -28,12 +28,14 @@ class HREDConfig(NeuralConfig):
 
     Attributes:
         embedding: size of word vectors.
+        word_spread: their standard deviation at the start.
         hidden: h, of every GRU direction.
         recurrent_layers: stacked GRU layers of utterance encoder, context GRU and decoder.
         recurrent_dropout: between the layers.
     """
 
     embedding: int = 300
+    word_spread: float = 0.1
     hidden: int = 512
     recurrent_layers: int = 2
     recurrent_dropout: float = 0.2
@@ -41,7 +43,7 @@ class HREDConfig(NeuralConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.demand_positive("embedding", "hidden", "recurrent_layers")
+        self.demand_positive("embedding", "word_spread", "hidden", "recurrent_layers")
         self.demand_rate("recurrent_dropout")
 
 
@@ -61,7 +63,7 @@ class HREDModel(DialogueModel):
         super().__init__()
         e, h, layers = config.embedding, config.hidden, config.recurrent_layers
         dropout = config.recurrent_dropout
-        self.embedding = WordEmbedding(vocabulary, e)
+        self.embedding = WordEmbedding(vocabulary, e, config.word_spread)
         self.encoder = RecurrentEncoder(e, h, layers, dropout)
         self.context = ContextEncoder(2 * h + beside_turns, h, layers, dropout)
         self.bridge = nn.Linear(h + beside_context, layers * h)

@@ -28,19 +28,21 @@ class Seq2SeqConfig(NeuralConfig):
 
     Attributes:
         embedding: size of word vectors.
+        word_spread: their standard deviation at the start.
         hidden: h, of every GRU direction and of the attention.
         recurrent_layers: stacked GRU layers on both sides.
         recurrent_dropout: between the layers.
     """
 
     embedding: int = 300
+    word_spread: float = 0.1
     hidden: int = 512
     recurrent_layers: int = 2
     recurrent_dropout: float = 0.2
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.demand_positive("embedding", "hidden", "recurrent_layers")
+        self.demand_positive("embedding", "word_spread", "hidden", "recurrent_layers")
         self.demand_rate("recurrent_dropout")
 
 
@@ -51,7 +53,7 @@ class Seq2SeqModel(DialogueModel):
         super().__init__()
         e, h, layers = config.embedding, config.hidden, config.recurrent_layers
         dropout = config.recurrent_dropout
-        self.embedding = WordEmbedding(vocabulary, e)
+        self.embedding = WordEmbedding(vocabulary, e, config.word_spread)
         self.encoder = RecurrentEncoder(e, h, layers, dropout)
         self.bridge = nn.Linear(2 * h, h)
         self.attention = AdditiveAttention(2 * h, h, h)

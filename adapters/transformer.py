@@ -47,6 +47,8 @@ class TransformerConfig(NeuralConfig):
         feed_forward: size of the hidden layer.
         dropout: on embeddings, attention weights, hidden layers and sub-network outputs.
         norm: layer normalisation behind (post) or before (pre) each sub-network.
+        word_spread: standard deviation of the word vectors at the start; larger ones stand out
+            against the positions, and the context is read sooner.
         scale_embeddings: multiply word vectors by sqrt(n).
     """
 
@@ -58,11 +60,13 @@ class TransformerConfig(NeuralConfig):
     feed_forward: int = 2_048
     dropout: float = 0.1
     norm: Literal["post", "pre"] = "post"
+    word_spread: float = BESIDE_POSITIONS
     scale_embeddings: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.demand_positive("layers", "heads", "embedding", "attention", "feed_forward")
+        self.demand_positive("word_spread")
         self.demand_rate("dropout")
         if self.attention_size % self.heads:
             raise ValueError(f"attention={self.attention} is no multiple of heads={self.heads}")
@@ -79,7 +83,7 @@ class TransformerModel(DialogueModel):
     def __init__(self, config: TransformerConfig, vocabulary: int) -> None:
         super().__init__()
         self.config = config
-        self.embedding = WordEmbedding(vocabulary, config.embedding, BESIDE_POSITIONS)
+        self.embedding = WordEmbedding(vocabulary, config.embedding, config.word_spread)
         longest = max(config.context_tokens, config.response_tokens + 1)
         self.positions = Positions(config.embedding, longest)
         self.dropout = Dropout(config.dropout)

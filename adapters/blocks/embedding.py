@@ -13,7 +13,7 @@ from dialbench.text.vocabulary import PAD
 class WordEmbedding(nn.Embedding):
     """V word vectors of size n from N(0, spread^2); PAD is zero and stays so."""
 
-    def __init__(self, vocabulary: int, size: int, spread: float = 0.1) -> None:
+    def __init__(self, vocabulary: int, size: int, spread: float) -> None:
         super().__init__(vocabulary, size, padding_idx=PAD)
         nn.init.normal_(self.weight, 0.0, spread)
         with torch.no_grad():

@@ -3,12 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from dialbench.neural.dropout import Dropout
 from dialbench.text.vocabulary import PAD
+
+Recurrent = TypeVar("Recurrent", nn.GRU, nn.GRUCell)
+
+
+def scaled(recurrent: Recurrent) -> Recurrent:
+    """The same with Xavier input maps and orthogonal recurrent maps, gate by gate, zero biases.
+
+    PyTorch's own start makes signals smaller with every layer, so that the context is read late.
+    """
+    for name, weights in recurrent.named_parameters():
+        if "bias" in name:
+            nn.init.zeros_(weights)
+            continue
+        start = nn.init.xavier_uniform_ if "weight_ih" in name else nn.init.orthogonal_
+        for gate in weights.detach().chunk(3):
+            start(gate)
+    return recurrent
+
+
+def _layer(inputs: int, hidden: int) -> nn.GRU:
+    return scaled(nn.GRU(inputs, hidden, batch_first=True))
 
 
 class RecurrentEncoder(nn.Module):
@@ -27,8 +49,8 @@ class RecurrentEncoder(nn.Module):
     def __init__(self, inputs: int, hidden: int, layers: int, dropout: float) -> None:
         super().__init__()
         sizes = [inputs] + [2 * hidden] * (layers - 1)
-        self.ahead = nn.ModuleList(nn.GRU(size, hidden, batch_first=True) for size in sizes)
-        self.back = nn.ModuleList(nn.GRU(size, hidden, batch_first=True) for size in sizes)
+        self.ahead = nn.ModuleList(_layer(size, hidden) for size in sizes)
+        self.back = nn.ModuleList(_layer(size, hidden) for size in sizes)
         self.dropout = Dropout(dropout)
 
     def forward(self, embedded: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
@@ -79,7 +101,7 @@ class StackedGRU(nn.Module):
     def __init__(self, inputs: int, hidden: int, layers: int, dropout: float) -> None:
         super().__init__()
         sizes = [inputs] + [hidden] * (layers - 1)
-        self.layers = nn.ModuleList(nn.GRU(size, hidden, batch_first=True) for size in sizes)
+        self.layers = nn.ModuleList(_layer(size, hidden) for size in sizes)
         self.dropout = Dropout(dropout)
 
     def forward(
@@ -144,7 +166,7 @@ class RecurrentDecoderCell(nn.Module):
     def __init__(self, inputs: int, hidden: int, layers: int, dropout: float) -> None:
         super().__init__()
         sizes = [inputs] + [hidden] * (layers - 1)
-        self.cells = nn.ModuleList(nn.GRUCell(size, hidden) for size in sizes)
+        self.cells = nn.ModuleList(scaled(nn.GRUCell(size, hidden)) for size in sizes)
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, states: list[Tensor]) -> list[Tensor]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import tomllib
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
-from dialbench.errors import InputError, UnknownName
+from dialbench.files import toml
+
+_PACKAGE = "dialbench.presets"
 
 
 class Preset(BaseModel):
@@ -38,8 +38,7 @@ class Preset(BaseModel):
 
 def names() -> list[str]:
     """The presets that ship with the suite."""
-    folder = files("dialbench.presets")
-    return sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name[-5:] == ".toml")
+    return toml.shipped(_PACKAGE)
 
 
 def load(name: str, *, where: str = "--preset") -> Preset:
@@ -48,18 +47,6 @@ def load(name: str, *, where: str = "--preset") -> Preset:
     Raises:
         InputError: there is none, or the file is not a preset.
     """
-    if name.endswith(".toml"):
-        path = Path(name)
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"the preset cannot be read ({error})", where=where) from None
-    elif name in names():
-        text = (files("dialbench.presets") / f"{name}.toml").read_text(encoding="utf-8")
-    else:
-        raise UnknownName.of("preset", name, names(), where=where)
-    try:
-        return Preset(name=Path(name).stem, **tomllib.loads(text))
-    except (tomllib.TOMLDecodeError, ValidationError, TypeError) as error:
-        fault = str(error).replace("\n", " ")
-        raise InputError(f"{name} is not a preset ({fault})", where=where) from None
+    value = toml.find(_PACKAGE, "preset", name, where=where)
+    file = name if name.endswith(".toml") else f"{name}.toml"
+    return toml.check({**value, "name": Path(file).stem}, Preset, where=file)

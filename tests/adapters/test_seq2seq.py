@@ -83,6 +83,18 @@ class TestEncoder:
         assert not torch.equal(two(embedded, self.TOKENS)[0], two(embedded, self.TOKENS)[0])
 
 
+def test_signals_keep_their_size_through_the_layers():
+    torch.manual_seed(1)
+    gru = RecurrentEncoder(64, 64, 1, 0.0).ahead[0]
+    for gate in gru.weight_hh_l0.detach().chunk(3):
+        assert torch.allclose(gate @ gate.T, torch.eye(64), atol=1e-5)
+    for gate in gru.weight_ih_l0.detach().chunk(3):
+        x = torch.randn(1_000, 64)
+        assert (x @ gate.T).std().item() == pytest.approx(1.0, rel=0.05)
+    assert not gru.bias_hh_l0.any()
+    assert not gru.bias_ih_l0.any()
+
+
 class TestAttention:
     @pytest.fixture
     def attention(self) -> AdditiveAttention:

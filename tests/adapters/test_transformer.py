@@ -175,7 +175,7 @@ class TestEmbedding:
 
     def test_words(self):
         torch.manual_seed(1)
-        table = WordEmbedding(5_000, 20).weight
+        table = WordEmbedding(5_000, 20, 0.1).weight
         assert not table[0].any()
         assert table[1:].std().item() == pytest.approx(0.1, rel=0.02)
         assert abs(table[1:].mean().item()) < 0.002
