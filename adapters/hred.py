@@ -13,29 +13,24 @@ import torch
 from torch import Tensor, nn
 
 from dialbench.adapter import Card
-from dialbench.neural.adapter import NeuralAdapter, NeuralConfig
 from dialbench.neural.data import Batch
 from dialbench.neural.model import DialogueModel, Losses, State, word_loss
 
-from .blocks.embedding import WordEmbedding
+from .blocks.embedding import WordAdapter, WordConfig, WordEmbedding
 from .blocks.hierarchical import ContextEncoder, Conversation
 from .blocks.recurrent import RecurrentEncoder, StackedGRU
 
 
 @dataclass(frozen=True)
-class HREDConfig(NeuralConfig):
+class HREDConfig(WordConfig):
     """Sizes; defaults are the paper's values.
 
     Attributes:
-        embedding: size of word vectors.
-        word_spread: their standard deviation at the start.
         hidden: h, of every GRU direction.
         recurrent_layers: stacked GRU layers of utterance encoder, context GRU and decoder.
         recurrent_dropout: between the layers.
     """
 
-    embedding: int = 300
-    word_spread: float = 0.1
     hidden: int = 512
     recurrent_layers: int = 2
     recurrent_dropout: float = 0.2
@@ -43,7 +38,7 @@ class HREDConfig(NeuralConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.demand_positive("embedding", "word_spread", "hidden", "recurrent_layers")
+        self.demand_positive("hidden", "recurrent_layers")
         self.demand_rate("recurrent_dropout")
 
 
@@ -108,7 +103,7 @@ class HREDModel(DialogueModel):
         return word_loss(self.hidden(self.start(batch), batch.inputs), self.output, batch)
 
 
-class HRED(NeuralAdapter):
+class HRED(WordAdapter):
     """The hierarchical recurrent encoder-decoder."""
 
     name = "hred"

@@ -16,10 +16,10 @@ from typing import Literal
 from torch import nn
 
 from dialbench.adapter import Card
-from dialbench.neural.adapter import NeuralAdapter
 from dialbench.neural.model import DialogueModel
 
 from .blocks.attention import MakeLinear, trained
+from .blocks.embedding import WordAdapter
 from .blocks.randomized import RandomLinear, RedrawAtInference, RedrawEvery, Redrawn
 from .transformer import TransformerConfig, TransformerModel
 
@@ -111,7 +111,7 @@ class PaRaFormerModel(Redrawn, TransformerModel):
         return self._make(layer, self.config.spreads()[1])
 
 
-class PaRaFormer(NeuralAdapter):
+class PaRaFormer(WordAdapter):
     """What both variants share."""
 
     config: PaRaFormerConfig

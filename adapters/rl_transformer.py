@@ -16,7 +16,6 @@ import torch
 from torch import Tensor, nn
 
 from dialbench.adapter import Card
-from dialbench.neural.adapter import NeuralAdapter
 from dialbench.neural.model import DialogueModel
 
 from .blocks.attention import (
@@ -28,6 +27,7 @@ from .blocks.attention import (
     MakeLinear,
     trained,
 )
+from .blocks.embedding import WordAdapter
 from .blocks.randomized import RandomLinear, RedrawAtInference, RedrawEvery, Redrawn, Spread
 from .transformer import TransformerConfig, TransformerModel
 
@@ -179,7 +179,7 @@ class RLTransformerModel(Redrawn, TransformerModel):
         return DecoderLayer(*attentions, feed_forward, self._residuals(3))
 
 
-class RLTransformer(NeuralAdapter):
+class RLTransformer(WordAdapter):
     """The RL Transformer."""
 
     name = "rl-transformer"

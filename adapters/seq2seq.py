@@ -13,36 +13,31 @@ import torch
 from torch import Tensor, nn
 
 from dialbench.adapter import Card
-from dialbench.neural.adapter import NeuralAdapter, NeuralConfig
 from dialbench.neural.data import Batch
 from dialbench.neural.model import DialogueModel, Losses, State, word_loss
 from dialbench.text.vocabulary import PAD
 
-from .blocks.embedding import WordEmbedding
+from .blocks.embedding import WordAdapter, WordConfig, WordEmbedding
 from .blocks.recurrent import AdditiveAttention, RecurrentDecoderCell, RecurrentEncoder
 
 
 @dataclass(frozen=True)
-class Seq2SeqConfig(NeuralConfig):
+class Seq2SeqConfig(WordConfig):
     """Sizes; defaults are the paper's values.
 
     Attributes:
-        embedding: size of word vectors.
-        word_spread: their standard deviation at the start.
         hidden: h, of every GRU direction and of the attention.
         recurrent_layers: stacked GRU layers on both sides.
         recurrent_dropout: between the layers.
     """
 
-    embedding: int = 300
-    word_spread: float = 0.1
     hidden: int = 512
     recurrent_layers: int = 2
     recurrent_dropout: float = 0.2
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.demand_positive("embedding", "word_spread", "hidden", "recurrent_layers")
+        self.demand_positive("hidden", "recurrent_layers")
         self.demand_rate("recurrent_dropout")
 
 
@@ -101,7 +96,7 @@ class Seq2SeqModel(DialogueModel):
         return word_loss(self.hidden(batch), self.output, batch)
 
 
-class Seq2Seq(NeuralAdapter):
+class Seq2Seq(WordAdapter):
     """Seq2seq with additive attention."""
 
     name = "seq2seq"

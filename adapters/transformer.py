@@ -15,7 +15,6 @@ import torch
 from torch import Tensor, nn
 
 from dialbench.adapter import Card
-from dialbench.neural.adapter import NeuralAdapter, NeuralConfig
 from dialbench.neural.data import Batch
 from dialbench.neural.dropout import Dropout
 from dialbench.neural.model import DialogueModel, Losses, State, word_loss
@@ -31,30 +30,27 @@ from .blocks.attention import (
     Residual,
     trained,
 )
-from .blocks.embedding import BESIDE_POSITIONS, Positions, WordEmbedding
+from .blocks.embedding import BESIDE_POSITIONS, Positions, WordAdapter, WordConfig, WordEmbedding
 
 
 @dataclass(frozen=True)
-class TransformerConfig(NeuralConfig):
+class TransformerConfig(WordConfig):
     """Sizes; defaults are the paper's values.
 
     Attributes:
         layers: N, in the encoder and again in the decoder.
         heads: attention heads, which share `attention`.
-        embedding: n, size of the vectors between the layers.
+        embedding: n, size of the vectors between the layers too.
         attention: d, of queries, keys and values.
         d_scope: whether d is the total of all heads or the size of each.
         feed_forward: size of the hidden layer.
         dropout: on embeddings, attention weights, hidden layers and sub-network outputs.
         norm: layer normalisation behind (post) or before (pre) each sub-network.
-        word_spread: standard deviation of the word vectors at the start; larger ones stand out
-            against the positions, and the context is read sooner.
         scale_embeddings: multiply word vectors by sqrt(n).
     """
 
     layers: int = 6
     heads: int = 4
-    embedding: int = 300
     attention: int = 128
     d_scope: Literal["total", "per_head"] = "total"
     feed_forward: int = 2_048
@@ -65,8 +61,7 @@ class TransformerConfig(NeuralConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.demand_positive("layers", "heads", "embedding", "attention", "feed_forward")
-        self.demand_positive("word_spread")
+        self.demand_positive("layers", "heads", "attention", "feed_forward")
         self.demand_rate("dropout")
         if self.attention_size % self.heads:
             raise ValueError(f"attention={self.attention} is no multiple of heads={self.heads}")
@@ -195,7 +190,7 @@ class TransformerModel(DialogueModel):
         return logits, replace(state, row=presents, length=state.length + 1)
 
 
-class Transformer(NeuralAdapter):
+class Transformer(WordAdapter):
     """The plain Transformer."""
 
     name = "transformer"

@@ -16,10 +16,10 @@ import torch
 from torch import Tensor, nn
 
 from dialbench.adapter import Card
-from dialbench.neural.adapter import NeuralAdapter
 from dialbench.neural.data import Batch
 from dialbench.neural.model import DialogueModel, Losses, State, word_loss
 
+from .blocks.embedding import WordAdapter
 from .blocks.hierarchical import Conversation
 from .blocks.latent import (
     Gaussian,
@@ -53,6 +53,7 @@ class VHCRModel(VariationalModel):
     """HRED, z and z_conv."""
 
     criterion: ClassVar[tuple[str, ...]] = ("nll", "kl_conversation", "kl_sentence")
+    training_only: ClassVar[tuple[str, ...]] = ("posterior", "unk_utterance")
 
     def __init__(self, config: VHCRConfig, vocabulary: int) -> None:
         h, layers, latent = config.hidden, config.recurrent_layers, config.latent
@@ -99,7 +100,7 @@ class VHCRModel(VariationalModel):
         return elbo(words, divergences, annealing_weight(step, self.kl_annealing))
 
 
-class VHCR(NeuralAdapter):
+class VHCR(WordAdapter):
     """The variational hierarchical conversation RNN."""
 
     name = "vhcr"

@@ -3,11 +3,78 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from dialbench.text.vocabulary import PAD
+from dialbench.adapter import Run
+from dialbench.errors import InputError
+from dialbench.neural.adapter import NeuralAdapter, NeuralConfig
+from dialbench.neural.model import DialogueModel
+from dialbench.records import Context
+from dialbench.text.vectors import Vectors, load
+from dialbench.text.vocabulary import PAD, Vocabulary
+
+_UNCOVERED = 0.01
+
+
+@dataclass(frozen=True)
+class WordConfig(NeuralConfig):
+    """How words become vectors.
+
+    Attributes:
+        embedding: n, size of word vectors.
+        word_spread: their standard deviation at the start; larger ones stand out against
+            positions, and the context is read sooner.
+        vectors: GloVe or word2vec text file of size n to start from in place of random ones.
+    """
+
+    embedding: int = 300
+    word_spread: float = 0.1
+    vectors: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.demand_positive("embedding", "word_spread")
+
+
+class WordAdapter(NeuralAdapter):
+    """A trained system whose model has a `WordEmbedding` called `embedding`."""
+
+    Config = WordConfig
+    config: WordConfig
+
+    @classmethod
+    def inspect(cls, config: WordConfig, contexts: Sequence[Context]) -> Mapping[str, Any]:
+        """The checksum of the vectors to start from."""
+        if not config.vectors:
+            return {}
+        vectors = _vectors(config.vectors)
+        if vectors.matrix.shape[1] != config.embedding:
+            raise InputError(
+                f"the vectors in {config.vectors} have size {vectors.matrix.shape[1]}, but "
+                f"embedding={config.embedding}",
+                where="--models",
+                hint=f"Write embedding={vectors.matrix.shape[1]}.",
+            )
+        return {"vectors": vectors.checksum}
+
+    def _fresh_model(self, run: Run) -> DialogueModel:
+        model = super()._fresh_model(run)
+        embedding = model.embedding
+        if self.config.vectors and isinstance(embedding, WordEmbedding):
+            embedding.start_from(_vectors(self.config.vectors), self.vocabulary)
+        return model
+
+
+@lru_cache(maxsize=1)
+def _vectors(path: str) -> Vectors:
+    return load(Path(path), where="--models")
 
 
 class WordEmbedding(nn.Embedding):
@@ -15,9 +82,19 @@ class WordEmbedding(nn.Embedding):
 
     def __init__(self, vocabulary: int, size: int, spread: float) -> None:
         super().__init__(vocabulary, size, padding_idx=PAD)
+        self.spread = spread
         nn.init.normal_(self.weight, 0.0, spread)
         with torch.no_grad():
             self.weight[PAD].zero_()
+
+    @torch.no_grad()
+    def start_from(self, vectors: Vectors, vocabulary: Vocabulary) -> None:
+        """Takes over these vectors; words without one shrink to N(0, 0.01^2) (code of SVT)."""
+        self.weight.mul_(_UNCOVERED / self.spread)
+        for number, word in enumerate(vocabulary.words):
+            row = vectors.rows.get(word)
+            if row is not None and number != PAD:
+                self.weight[number] = torch.from_numpy(vectors.matrix[row])
 
 
 # Sines and cosines have a mean square of 1/2; words of the same bring the sum to the unit
