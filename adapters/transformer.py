@@ -134,11 +134,21 @@ class TransformerModel(DialogueModel):
 
     def encode(self, source: Tensor, draws: Tensor | None) -> tuple[Tensor, Tensor]:
         """(B, S) tokens -> (B, S, n), and the mask (B, 1, 1, S) of real tokens."""
-        mask = source.ne(PAD)[:, None, None]
-        x = self._embed(source)
-        for layer in self.encoder:
+        return self.read(source, self.encoder, self.encoder_norm, draws)
+
+    def read(
+        self,
+        tokens: Tensor,
+        layers: Iterable[nn.Module],
+        norm: nn.Module,
+        draws: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """(B, S) tokens -> (B, S, n) of an encoder, and the mask (B, 1, 1, S) of real tokens."""
+        mask = tokens.ne(PAD)[:, None, None]
+        x = self._embed(tokens)
+        for layer in layers:
             x = layer(x, mask, draws)
-        return self.encoder_norm(x), mask
+        return norm(x), mask
 
     def _project(self, memory: Tensor, draws: Tensor | None) -> list[KeysValues]:
         # (B, S, n) -> keys and values for every decoder layer
@@ -150,10 +160,20 @@ class TransformerModel(DialogueModel):
         draws = self.draws(batch)
         memory, seen = self.encode(batch.source, draws)
         x = self._embed(batch.inputs)
-        size = x.shape[1]
-        causal = torch.ones(size, size, dtype=torch.bool, device=x.device).tril()
-        for layer, keys_values in zip(self.decoder, self._project(memory, draws), strict=True):
-            x, _ = layer(x, None, keys_values, (causal, seen), draws)
+        return self.decode(x, self.decoder, self._project(memory, draws), seen, draws)
+
+    def decode(
+        self,
+        x: Tensor,
+        layers: Iterable[nn.Module],
+        memories: Iterable[KeysValues],
+        seen: Tensor,
+        draws: Tensor | None = None,
+    ) -> Tensor:
+        """(B, T, n) that goes into `layers`, the last ones -> (B, T, n) decoder outputs."""
+        masks = (causal_mask(x), seen)
+        for layer, memory in zip(layers, memories, strict=True):
+            x, _ = layer(x, None, memory, masks, draws)
         return self.decoder_norm(x)  # type: ignore[no-any-return]
 
     def logits(self, batch: Batch) -> Tensor:
@@ -167,7 +187,10 @@ class TransformerModel(DialogueModel):
     def start(self, batch: Batch) -> State:
         """Encodes the contexts and projects them for every decoder layer."""
         draws = self.draws(batch)
-        memory, seen = self.encode(batch.source, draws)
+        return self.begin(*self.encode(batch.source, draws), draws)
+
+    def begin(self, memory: Tensor, seen: Tensor, draws: Tensor | None) -> State:
+        """Where answering starts, from what `encode` gave."""
         # Every step reads them, which is faster where each head's lie together.
         keys_values = [(k.contiguous(), v.contiguous()) for k, v in self._project(memory, draws)]
         shared = draws is not None and draws.dim() == 1
@@ -188,6 +211,12 @@ class TransformerModel(DialogueModel):
             presents.append(present)
         logits = self.output(self.decoder_norm(x[:, 0]))
         return logits, replace(state, row=presents, length=state.length + 1)
+
+
+def causal_mask(x: Tensor) -> Tensor:
+    """(T, T) for (B, T, n): each position sees itself and those before."""
+    size = x.shape[1]
+    return torch.ones(size, size, dtype=torch.bool, device=x.device).tril()
 
 
 class Transformer(WordAdapter):

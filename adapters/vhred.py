@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 
 from dialbench.adapter import Card
-from dialbench.neural.adapter import NeuralAdapter
 from dialbench.neural.data import Batch
 from dialbench.neural.model import DialogueModel, Losses, State, word_loss
 from dialbench.text.vocabulary import BOS, EOS, PAD, UNK
 
+from .blocks.embedding import WordAdapter
 from .blocks.latent import GaussianNetwork, annealing_weight, elbo, latent_warnings, noise
 from .hred import HREDConfig, HREDModel
 
@@ -108,6 +108,7 @@ class VHREDModel(VariationalModel):
     """HRED and z."""
 
     criterion: ClassVar[tuple[str, ...]] = ("nll", "kl")
+    training_only: ClassVar[tuple[str, ...]] = ("posterior",)
 
     def __init__(self, config: VHREDConfig, vocabulary: int) -> None:
         super().__init__(config, vocabulary)
@@ -128,7 +129,7 @@ class VHREDModel(VariationalModel):
         return elbo(words, {"kl": divergence}, annealing_weight(step, self.kl_annealing))
 
 
-class VHRED(NeuralAdapter):
+class VHRED(WordAdapter):
     """The latent variable hierarchical recurrent encoder-decoder."""
 
     name = "vhred"

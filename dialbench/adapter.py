@@ -30,6 +30,7 @@ from dialbench.errors import InputError, UnknownName
 from dialbench.records import Context, Decoding, Split
 
 GROUP = "dialbench.adapters"
+_UNKNOWN = object()
 
 
 class Progress:
@@ -52,6 +53,7 @@ class Run:
         folder: the system's own durable folder; what it leaves there survives a kill.
         settings: the preset's values for systems (sizes, epochs, ...), by config field name.
         progress: where to report.
+        base: the trained system that this one starts from, as `Adapter.starts_from` asked.
     """
 
     seed: int
@@ -59,6 +61,7 @@ class Run:
     folder: Path = Path()
     settings: Mapping[str, Any] = field(default_factory=dict)
     progress: Progress = field(default_factory=Progress)
+    base: Adapter | None = None
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,7 @@ class Adapter:
         ranked: False for upper bounds, which are shown but never ranked.
         oracle: True only where contexts must carry their references.
         speed_options: options that change how fast it answers, never what.
+        titled_options: options that `title` tells, so that the row's name does not repeat them.
     """
 
     name: ClassVar[str] = ""
@@ -99,6 +103,7 @@ class Adapter:
     ranked: ClassVar[bool] = True
     oracle: ClassVar[bool] = False
     speed_options: ClassVar[frozenset[str]] = frozenset()
+    titled_options: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, config: Any = None) -> None:
         self.config = self.Config() if config is None else config
@@ -132,9 +137,34 @@ class Adapter:
         return cls.card.title
 
     @classmethod
+    def inspect(cls, config: Any, contexts: Sequence[Context]) -> Mapping[str, Any]:
+        """Looks at the files that the options name, before anything is trained.
+
+        Args:
+            config: the full configuration.
+            contexts: what will have to be answered.
+
+        Returns:
+            Their checksums, as JSON-like values: other contents are other results.
+
+        Raises:
+            InputError: something that it needs is missing or does not fit.
+        """
+        return {}
+
+    @classmethod
     def supports(cls, decoding: Decoding) -> bool:
         """Whether the system can answer with this decoding; what draws no words ignores it."""
         return True
+
+    @classmethod
+    def starts_from(cls, config: Any) -> type[Adapter] | None:
+        """The system whose training must precede this one's; by default there is none.
+
+        It is trained with the options that both know, once for all that start from it, and
+        `fit` finds it as `run.base`.
+        """
+        return None
 
     def circumstances(self, run: Run) -> Mapping[str, Any]:
         """What low-precision near-ties may depend on: device, dtype, threads, batch size."""
@@ -167,6 +197,25 @@ class System:
     name: str
     adapter: type[Adapter]
     options: Mapping[str, Any]
+
+    def base(self, settings: Mapping[str, Any]) -> System | None:
+        """The system that this one starts from under `settings`, or None.
+
+        Options that both know are this one's. Those that `settings` or the defaults give anyway
+        are left unwritten, so that it is the system which users name without them.
+        """
+        config = self.config(settings)
+        adapter = self.adapter.starts_from(config)
+        if adapter is None:
+            return None
+        options = {
+            f.name: value
+            for f in dataclasses.fields(adapter.Config)
+            if f.name not in adapter.speed_options
+            and (value := getattr(config, f.name, _UNKNOWN)) is not _UNKNOWN
+            and value != settings.get(f.name, f.default)
+        }
+        return System(adapter.name + write_options(options), adapter, options)
 
     def build(self, settings: Mapping[str, Any]) -> Adapter:
         """A fresh, untrained adapter; options win over `settings`, settings over defaults."""
@@ -232,7 +281,8 @@ class Registry:
     def parse(self, text: str, *, where: str = "--models") -> list[System]:
         """Systems of a comma-separated list such as `all` or `seq2seq,paraformer-n[layout=full]`.
 
-        With `all`, systems that cannot be loaded are noted in `broken` and skipped.
+        `all` leaves out systems that need options; those that cannot be loaded are noted in
+        `broken` and skipped.
 
         Raises:
             InputError: a name or option is unknown, a value does not fit, or nothing is named.
@@ -251,9 +301,11 @@ class Registry:
         systems = []
         for name in self.names():
             try:
-                systems.append(System(name, self.get(name), {}))
+                system = System(name, self.get(name), {})
+                system.config({})
             except InputError:
                 continue
+            systems.append(system)
         return systems
 
     def _system(self, text: str, where: str) -> System:
@@ -264,8 +316,7 @@ class Registry:
             )
         adapter = self.get(match[1], where=where)
         options = parse_options(adapter.Config, match[2] or "", where=f"{where} {match[1]}")
-        written = ",".join(f"{key}={_plain(value)}" for key, value in options.items())
-        name = f"{match[1]}[{written}]" if options else match[1]
+        name = match[1] + write_options(options)
         system = System(name, adapter, options)
         system.config({})
         return system
@@ -321,6 +372,12 @@ def parse_options(config: type, text: str, *, where: str) -> dict[str, Any]:
             raise InputError(f"option {key!r} {fault}", where=where, hint=f"Write {key}=VALUE.")
         options[key] = _coerce(kinds[key], value, f"{where} {key}")
     return {key: options[key] for key in order if key in options}
+
+
+def write_options(options: Mapping[str, Any]) -> str:
+    """`[key=value,...]` as users write it; nothing where there are no options."""
+    written = ",".join(f"{key}={_plain(value)}" for key, value in options.items())
+    return f"[{written}]" if written else ""
 
 
 def _coerce(kind: Any, text: str, where: str) -> Any:

@@ -29,7 +29,8 @@ class Outcome:
 
     Attributes:
         results: of every job of the run.
-        tables: one a corpus, with all comparable results of the runs folder.
+        tables: one a corpus, with all comparable results of the runs folder; those of a suite
+            stand beside the paper's.
         files: what was written for people.
         skipped: systems that could not be loaded, with the reason.
     """
@@ -80,12 +81,12 @@ def run(
     with store.writing(), Board(progress) as board:
         for name, reason in plan.skipped.items():
             board.say(f"warning: {name} is skipped: {reason}")
-        scorers = [] if answers_only else _scorers(plan, scoring, request.data, store, board)
+        scorers = [] if answers_only else _scorers(plan, scoring, request, store, board)
         local.run(plan.tasks, Worker(store, _device(device), board, overwrite))
         for scorer in scorers:
             scorer.score(plan)
         results = store.results(None, [task.job for task in plan.tasks])
-        tables, files = _report(plan, store, results, scorers, formats)
+        tables, files = _report(plan, request, store, results, scorers, formats)
     return Outcome(tuple(results), tuple(tables), tuple(files), plan.skipped)
 
 
@@ -115,11 +116,7 @@ def report(
     from dialbench.reporting.report import write
     from dialbench.reporting.tables import build
 
-    results = Store(Path(runs)).results()
-    if not results:
-        raise InputError(
-            "there are no results", where=str(runs), hint="Name a folder that `run` wrote to."
-        )
+    results = _results(runs)
     settings: dict[str, list[Result]] = {}
     for result in results:
         settings.setdefault(setting_of(result.job), []).append(result)
@@ -128,6 +125,55 @@ def report(
         measures = dict.fromkeys(name for result in group for name in result.scores)
         tables += build(group, metrics=list(measures), alpha=alpha, correction=correction)
     return tables, write(tables, results, Path(out), formats)
+
+
+def report_suite(
+    suite: str,
+    runs: Path | str = "results/runs",
+    *,
+    corpus: str | None = None,
+    out: Path | str = "reports",
+    formats: Sequence[str] = FORMATS,
+    alpha: float | None = None,
+    correction: Correction = "none",
+) -> tuple[list[Table], list[Path]]:
+    """A paper's table, ours beside the printed one, from finished runs.
+
+    Args:
+        suite: its name or FILE.toml.
+        runs: a runs folder; a suite that counts parameters needs none.
+        corpus: where the suite was run in place of the paper's own corpora.
+        out: where tables, and plots of our values, go.
+        formats: as of `report`.
+        alpha: level of significance of our marks; by default the paper's, else 0.01.
+        correction: as of `report`.
+
+    Returns:
+        One table for each corpus and setting, and the files written.
+
+    Raises:
+        InputError: there is no such suite, or no row of it in `runs`.
+    """
+    from dialbench import comparison
+    from dialbench.suites import CountSuite, load
+
+    asked = load(suite)
+    if isinstance(asked, CountSuite):
+        return comparison.count(asked, Path(out), formats)
+    asked = asked.on(corpus) if corpus else asked
+    results = _results(runs)
+    return comparison.compare(
+        asked, results, Path(out), formats, alpha=alpha, correction=correction
+    )
+
+
+def _results(runs: Path | str) -> list[Result]:
+    results = Store(Path(runs)).results()
+    if not results:
+        raise InputError(
+            "there are no results", where=str(runs), hint="Name a folder that `run` wrote to."
+        )
+    return results
 
 
 def load_adapter(name: str, plugins: Sequence[Path] = ()) -> type[Adapter]:
@@ -160,12 +206,12 @@ class _Scorer:
 
 
 def _scorers(
-    plan: Plan, settings: ScoringSettings | None, data: Path | None, store: Store, board: Board
+    plan: Plan, settings: ScoringSettings | None, request: Request, store: Store, board: Board
 ) -> list[_Scorer]:
     # Made before anything is trained: what is missing shows now, not after hours.
     from dialbench.scoring import ScoringSettings
 
-    settings = settings or ScoringSettings.of(data=data)
+    settings = settings or ScoringSettings.of(metrics=request.metrics, data=request.data)
     scorers = [_Scorer(dataset, settings, store) for dataset in plan.datasets]
     for metric in {metric.name: metric for scorer in scorers for metric in scorer.metrics}.values():
         if metric.missing:
@@ -183,6 +229,7 @@ def _device(name: str) -> str:
 
 def _report(
     plan: Plan,
+    request: Request,
     store: Store,
     results: Sequence[Result],
     scorers: Sequence[_Scorer],
@@ -194,6 +241,17 @@ def _report(
     from dialbench.reporting.tables import build
 
     shown = [*results, *_comparable(plan, store)]
+    if request.suite:
+        from dialbench.comparison import compare
+
+        return compare(
+            request.suite,
+            shown,
+            store.root / "report",
+            formats,
+            preset=plan.preset,
+            plugins=request.plugins,
+        )
     tables = build(shown, metrics=[metric.name for metric in scorers[0].metrics])
     return tables, write(tables, shown, store.root / "report", formats)
 

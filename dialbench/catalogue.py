@@ -9,28 +9,54 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dialbench.adapter import Adapter, Registry
+from dialbench.adapter import Registry, System
 from dialbench.errors import DialbenchError, InputError
+from dialbench.presets import load as load_preset
 
 _PACKAGES = ("torch", "numpy", "scipy", "nltk", "lexicalrichness", "gensim", "safetensors")
 
 
-def systems(plugins: Sequence[Path] = ()) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    """Every system with its card and options, and what could not be loaded with its reason."""
+def systems(
+    plugins: Sequence[Path] = (), preset: str = "paper"
+) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """Every system with its card, its parameters under a preset and its options.
+
+    Returns:
+        The systems, and what could not be loaded with its reason.
+
+    Raises:
+        InputError: there is no such preset.
+    """
+    settings = load_preset(preset).system
     registry = Registry(plugins)
     found = []
     for name in registry.names():
         try:
-            found.append(_system(name, registry.get(name)))
+            found.append(_system(System(name, registry.get(name), {}), settings))
         except InputError:
             continue
     return found, registry.broken
 
 
-def _system(name: str, adapter: type[Adapter]) -> dict[str, Any]:
+def _system(system: System, settings: Mapping[str, Any]) -> dict[str, Any]:
+    adapter = system.adapter
     options = {f.name: f.default for f in dataclasses.fields(adapter.Config)}
-    card = dataclasses.asdict(adapter.card)
-    return {"name": name, **card, "ranked": adapter.ranked, "options": options}
+    return {
+        "name": system.name,
+        **dataclasses.asdict(adapter.card),
+        "ranked": adapter.ranked,
+        "parameters": _parameters(system, settings),
+        "options": options,
+    }
+
+
+def _parameters(system: System, settings: Mapping[str, Any]) -> dict[str, int]:
+    from dialbench.parameters import count
+
+    try:
+        return count(system.build(settings))
+    except Exception:  # a system that needs options, or a plug-in's mistake, hides no other
+        return {}
 
 
 def systems_text(found: Iterable[Mapping[str, Any]]) -> str:
@@ -40,8 +66,50 @@ def systems_text(found: Iterable[Mapping[str, Any]]) -> str:
         source = f" ({system['paper']}, {system['year']})" if system["paper"] else ""
         lines.append(f"{system['name']:<16} {system['summary']}{source}")
         options = ", ".join(f"{key}={value}" for key, value in system["options"].items())
-        if options:
-            lines.append(f"{'':<16} options: {options}")
+        pretrained = ", pretrained" if system["pretrained"] else ""
+        facts = {
+            "family": system["family"] + pretrained,
+            "parameters": _parameters_text(system["parameters"]),
+            "options": options,
+        }
+        lines += [f"{'':<16} {key}: {value}" for key, value in facts.items() if value]
+    return "\n".join(lines)
+
+
+def _parameters_text(counts: Mapping[str, int]) -> str:
+    if not counts:
+        return ""
+    kinds = {"trained": "trained", "random": "frozen", "inference": "used for answers"}
+    parts = [f"{counts[f'{key}_parameters']:,} {said}" for key, said in kinds.items()]
+    return f"{counts['parameters']:,} ({', '.join(parts)})"
+
+
+def papers() -> list[dict[str, Any]]:
+    """Every paper with its tables, the suites that make them again, and what was left out."""
+    from dialbench import papers as printed
+    from dialbench import suites
+
+    tables = [(suites.load(name).printed_table(), name) for name in suites.names()]
+    made = {(table.paper, table.table): name for table, name in tables}
+    found = []
+    for paper in map(printed.load_paper, printed.names()):
+        value = paper.model_dump(mode="json")
+        for entry in value["tables"]:
+            entry["suite"] = made.get((entry["paper"], entry["number"]))
+        found.append(value)
+    return found
+
+
+def papers_text(found: Iterable[Mapping[str, Any]]) -> str:
+    """The papers for people."""
+    lines = []
+    for paper in found:
+        lines.append(f"{paper['name']}: {paper['title']}")
+        for table in paper["tables"]:
+            suite = table["suite"] or ""
+            lines.append(f"  {table['number']:<4} {suite:<14} {table['caption']}")
+        for part in paper["left_out"]:
+            lines.append(f"  {part['number']}: not here, {part['reason']}")
     return "\n".join(lines)
 
 

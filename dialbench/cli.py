@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dialbench import __version__
-from dialbench.errors import DialbenchError, UnknownName
+from dialbench.errors import DialbenchError, InputError, UnknownName
 
 if TYPE_CHECKING:
     from dialbench.records import Table
@@ -103,16 +103,16 @@ def cli() -> None:
 
 
 @cli.command()
-@click.option("--models", default="all", show_default=True, metavar="NAMES")
-@click.option("--corpus", default="demo", show_default=True, metavar="NAMES|FILE.jsonl")
-@click.option("--preset", default="quick", show_default=True, metavar="quick|small|paper|FILE")
+@click.option("--suite", metavar="NAME|FILE.toml", help="Make a table of a paper again.")
+@click.option("--models", metavar="NAMES", help="Systems.  [default: all]")
+@click.option("--corpus", metavar="NAMES|FILE.jsonl", help="Conversations.  [default: demo]")
+@click.option("--preset", metavar="quick|small|paper|FILE", help="Sizes.  [default: quick]")
 @click.option("--seeds", callback=_list_of(int), metavar="1,2,3", help="A training each.")
 @click.option(
     "--decoding",
-    default="greedy",
-    show_default=True,
     metavar="NAMES",
-    help="greedy, sample:t=0.75, top-p:0.9, top-k:40, beam:5, mmi; several give a row each.",
+    help="greedy, sample:t=0.75, top-p:0.9, top-k:40, beam:5, mmi; several give a row each."
+    "  [default: greedy]",
 )
 @click.option("--metrics", callback=_list_of(str), metavar="NAMES", help="Measures.")
 @click.option("--vectors", type=click.Path(path_type=Path), help="Word vectors of GloVe/word2vec.")
@@ -137,11 +137,12 @@ def cli() -> None:
     "--progress", type=click.Choice(["rich", "plain", "none"]), default="rich", show_default=True
 )
 def run(
-    models: str,
-    corpus: str,
-    preset: str,
+    suite: str | None,
+    models: str | None,
+    corpus: str | None,
+    preset: str | None,
     seeds: tuple[int, ...] | None,
-    decoding: str,
+    decoding: str | None,
     metrics: tuple[str, ...] | None,
     vectors: Path | None,
     context_turns: int | None,
@@ -159,29 +160,34 @@ def run(
 ) -> int:
     """Train systems, let them answer, score, test the differences, write tables and plots.
 
-    The same command again does only what is missing.
+    The same command again does only what is missing. With --suite the rows are those of a
+    paper's table, and ours stands beside the printed one.
     """
     from dialbench.bench import run as run_bench
     from dialbench.plan import Request
 
-    request = Request(
-        models=models,
-        corpora=corpus,
-        preset=preset,
-        seeds=seeds,
-        decodings=decoding,
-        data=data,
-        context_turns=context_turns,
-        limit_train=limit_train,
-        limit_test=limit_test,
-        clean=clean,
-        plugins=plugins,
-    )
+    given = {
+        "preset": preset,
+        "seeds": seeds,
+        "data": data,
+        "context_turns": context_turns,
+        "limit_train": limit_train,
+        "limit_test": limit_test,
+        "clean": clean,
+        "plugins": plugins,
+    }
+    if suite:
+        _refuse_beside_suite(models=models, decoding=decoding)
+        request = Request.of_suite(suite, corpus=corpus, **_stated(given))
+    else:
+        rows = {"models": models, "corpora": corpus, "decodings": decoding}
+        request = Request(**_stated({**given, **rows}))
     scoring = None
     if not answers_only:
         from dialbench.scoring import ScoringSettings
 
-        scoring = ScoringSettings.of(metrics=metrics, vectors=vectors, data=data)
+        chosen = metrics or request.metrics
+        scoring = ScoringSettings.of(metrics=chosen, vectors=vectors, data=data)
     outcome = run_bench(
         request,
         out=out,
@@ -197,6 +203,19 @@ def run(
     for result in outcome.failed:
         click.echo(f"{result.status}: {result.job}: {result.reason}", err=True)
     return 1 if outcome.failed else 0
+
+
+def _stated(given: dict[str, Any]) -> dict[str, Any]:
+    """What the user wrote; the rest is decided elsewhere."""
+    return {key: value for key, value in given.items() if value is not None}
+
+
+def _refuse_beside_suite(**options: str | None) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise InputError(
+                "a suite names its own rows", where=f"--{name}", hint=f"Leave --{name} out."
+            )
 
 
 @cli.command()
@@ -244,34 +263,65 @@ def score(
 @cli.command()
 @click.argument("runs", default="results/runs", type=click.Path(path_type=Path))
 @click.option("--formats", callback=_list_of(_format), default=_FORMATS, show_default=True)
-@click.option("--alpha", type=float, default=0.01, show_default=True, help="Level of significance.")
+@click.option("--suite", metavar="NAME|FILE.toml", help="Ours beside a paper's table.")
+@click.option("--paper", metavar="NAME", help="With --table: the suite of that table.")
+@click.option("--table", metavar="NUMBER")
+@click.option("--corpus", metavar="NAME", help="Where the suite was run, if not as the paper did.")
+@click.option(
+    "--alpha", type=float, help="Level of significance.  [default: a suite's paper's, else 0.01]"
+)
 @click.option(
     "--correction", type=click.Choice(["none", "holm"]), default="none", show_default=True
 )
 @click.option("--out", type=click.Path(path_type=Path), default="reports", show_default=True)
-def report(runs: Path, formats: tuple[str, ...], alpha: float, correction: str, out: Path) -> None:
+def report(
+    runs: Path,
+    formats: tuple[str, ...],
+    suite: str | None,
+    paper: str | None,
+    table: str | None,
+    corpus: str | None,
+    alpha: float | None,
+    correction: str,
+    out: Path,
+) -> None:
     """Write the tables and plots of finished RUNS; nothing is computed anew."""
-    from dialbench.bench import report as report_runs
+    from dialbench import bench
 
-    tables, written = report_runs(
-        runs,
-        out=out,
-        formats=formats,
-        alpha=alpha,
-        correction=correction,  # type: ignore[arg-type]
-    )
+    settings: dict[str, Any] = {"out": out, "formats": formats, "correction": correction}
+    if alpha is not None:
+        settings["alpha"] = alpha
+    if name := suite or _suite_beside(paper, table):
+        tables, written = bench.report_suite(name, runs, corpus=corpus, **settings)
+    else:
+        tables, written = bench.report(runs, **settings)
     _print_tables(tables)
     _print_files(written)
 
 
+def _suite_beside(paper: str | None, table: str | None) -> str | None:
+    from dialbench.suites import beside
+
+    if paper is None and table is None:
+        return None
+    if paper is None or table is None:
+        raise InputError(
+            "a table is named by both",
+            where="--paper, --table",
+            hint="Write --paper paraformer --table 1.",
+        )
+    return beside(paper, table)
+
+
 @cli.command()
 @click.option("--plugin", "plugins", multiple=True, type=click.Path(path_type=Path))
+@click.option("--preset", default="paper", show_default=True, metavar="quick|small|paper|FILE")
 @_json
-def models(plugins: tuple[Path, ...], as_json: bool) -> None:
-    """List the systems and their options."""
+def models(plugins: tuple[Path, ...], preset: str, as_json: bool) -> None:
+    """List the systems, their sizes under a preset and their options."""
     from dialbench import catalogue
 
-    systems, broken = catalogue.systems(plugins)
+    systems, broken = catalogue.systems(plugins, preset)
     if as_json:
         _print_json(systems)
     else:
@@ -307,6 +357,19 @@ def metrics(as_json: bool) -> None:
         _print_json(found)
     else:
         click.echo(catalogue.metrics_text(found))
+
+
+@cli.command()
+@_json
+def papers(as_json: bool) -> None:
+    """List the papers, their tables and the suites that make them again."""
+    from dialbench import catalogue
+
+    found = catalogue.papers()
+    if as_json:
+        _print_json(found)
+    else:
+        click.echo(catalogue.papers_text(found))
 
 
 @cli.command()

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from dialbench.adapter import Registry, System, split_outside_brackets
+from dialbench.adapter import Registry, System, split_outside_brackets, write_options
 from dialbench.corpora.base import Corpus, load_corpus
 from dialbench.errors import InputError
 from dialbench.presets import Preset
 from dialbench.presets import load as load_preset
-from dialbench.records import Decoding, Job, Split, fingerprint_of
+from dialbench.records import Context, Decoding, Job, Split, fingerprint_of
+from dialbench.suites import Group, Suite
+from dialbench.suites import load_runnable as load_suite
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,7 @@ class Request:
         limit_train, limit_test: use only the first examples of a split.
         clean: leave out test dialogues that occur in train.
         plugins: files with further systems.
+        suite: the rows of a paper's table, in place of models, corpora and decodings.
     """
 
     models: str = "all"
@@ -44,6 +48,29 @@ class Request:
     limit_test: int | None = None
     clean: bool = False
     plugins: tuple[Path, ...] = ()
+    suite: Suite | None = None
+
+    @classmethod
+    def of_suite(cls, name: str, *, corpus: str | None = None, **given: Any) -> Request:
+        """What a suite asks for.
+
+        Args:
+            name: a suite or FILE.toml.
+            corpus: answers all rows on this one corpus instead.
+            given: fields of the request that win over the suite's.
+
+        Raises:
+            InputError: there is no such suite, or it is faulty.
+        """
+        suite = load_suite(name)
+        suite = suite.on(corpus) if corpus else suite
+        own = {key: getattr(suite, key) for key in ("preset", "seeds", "context_turns")}
+        return cls(suite=suite, **{**own, **given})
+
+    @property
+    def metrics(self) -> tuple[str, ...] | None:
+        """The measures that the suite's columns show; None without a suite."""
+        return self.suite.metrics if self.suite else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,23 +91,35 @@ class Dataset:
     answering: dict[str, Any]
     notes: tuple[str, ...]
 
+    @cached_property
+    def contexts(self) -> tuple[Context, ...]:
+        """What is to be answered, as systems see it."""
+        return tuple(example.blind() for example in self.test)
+
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A job with what it takes to do it."""
+    """A job with what it takes to do it.
+
+    Attributes:
+        base: what must be trained before, once for all tasks that start from it; it has a row
+            of its own only where the user asked for one.
+    """
 
     job: Job
     system: System
     dataset: Dataset
     preset: Preset
+    base: Task | None = None
 
     @property
     def label(self) -> str:
         """The row's name: the system's title with its options."""
         config = self.system.config(self.preset.system)
         title = self.system.adapter.title(config) or self.system.name
-        options = self.system.name.partition("[")[1:]
-        return title + (f" {''.join(options)}" if options[0] else "")
+        told = self.system.adapter.titled_options
+        options = {key: value for key, value in self.system.options.items() if key not in told}
+        return f"{title} {write_options(options)}".rstrip()
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,35 +140,101 @@ class Plan:
         """
         preset = load_preset(request.preset)
         registry = Registry(request.plugins)
-        systems = registry.parse(request.models)
-        decodings = [Decoding.parse(text) for text in split_outside_brackets(request.decodings)]
-        _check_decodings(systems, decodings)
-        names = [name for name in request.corpora.split(",") if name.strip()]
-        if not names:
-            raise InputError("no corpus is named", where="--corpus")
-        datasets = tuple(_dataset(name.strip(), request, preset) for name in names)
-        seeds = dict.fromkeys(request.seeds or preset.seeds)
-        tasks = [
-            _task(system, dataset, seed, decoding, preset)
-            for dataset in datasets
-            for system in systems
-            for seed in seeds
-            for decoding in decodings
-        ]
-        return cls(tuple(tasks), datasets, preset, registry.broken)
+        missing: dict[str, str] = {}
+        if request.suite is None:
+            wanted = _product(request, registry, preset)
+        else:
+            systems, missing = systems_of(request.suite, registry)
+            wanted = _rows_of(request.suite, systems, request.seeds, preset)
+        skipped = registry.broken | {f"row {label}": why for label, why in missing.items()}
+        _check_decodings(wanted, f"--suite {request.suite.name}" if request.suite else "--decoding")
+        names = dict.fromkeys(row.corpus for row in wanted)
+        datasets = {name: _dataset(name, request, preset) for name in names}
+        planned = (_task(row, datasets[row.corpus]) for row in wanted)
+        tasks = {task.job.fingerprint: task for task in planned}
+        return cls(tuple(tasks.values()), tuple(datasets.values()), preset, skipped)
 
 
-def _check_decodings(systems: Sequence[System], decodings: Sequence[Decoding]) -> None:
+@dataclass(frozen=True)
+class _Wanted:
+    """A job before its corpus is read."""
+
+    system: System
+    corpus: str
+    seed: int
+    decoding: Decoding
+    preset: Preset
+
+
+def _product(request: Request, registry: Registry, preset: Preset) -> list[_Wanted]:
+    systems = registry.parse(request.models)
+    decodings = [Decoding.parse(text) for text in split_outside_brackets(request.decodings)]
     if not decodings:
         raise InputError("no decoding is named", where="--decoding", hint="Write greedy.")
-    for decoding in decodings:
-        for system in systems:
-            if not system.adapter.supports(decoding):
-                raise InputError(
-                    f"{system.name} cannot decode with {decoding}",
-                    where="--decoding",
-                    hint="Leave that model or that decoding out.",
-                )
+    corpora = [name.strip() for name in request.corpora.split(",") if name.strip()]
+    if not corpora:
+        raise InputError("no corpus is named", where="--corpus")
+    return [
+        _Wanted(system, corpus, seed, decoding, preset)
+        for corpus in corpora
+        for system in systems
+        for seed in dict.fromkeys(request.seeds or preset.seeds)
+        for decoding in decodings
+    ]
+
+
+def systems_of(suite: Suite, registry: Registry) -> tuple[dict[str, System], dict[str, str]]:
+    """The systems of a suite's rows, and the reasons of those that are not here, by label.
+
+    Raises:
+        InputError: a row's options do not fit its system.
+    """
+    systems, missing = {}, {row.name: row.absent for row in suite.rows if row.absent}
+    for row in (row for row in suite.rows if row.system):
+        where = f"{suite.name}, row {row.name}"
+        try:
+            registry.get(row.system.partition("[")[0].strip())
+        except InputError as error:
+            missing[row.name] = error.what
+        else:
+            (systems[row.name],) = registry.parse(row.system, where=where)
+    return systems, missing
+
+
+def under(preset: Preset, group: Group) -> Preset:
+    """The preset with what a suite needs in place of its values."""
+    settings = group.settings.get(preset.name, {})
+    return preset.model_copy(update={"system": {**preset.system, **settings}})
+
+
+def _rows_of(
+    suite: Suite, systems: Mapping[str, System], seeds: Sequence[int] | None, preset: Preset
+) -> list[_Wanted]:
+    if not systems:
+        raise InputError("none of its rows can be run here", where=f"--suite {suite.name}")
+    return [
+        _Wanted(
+            systems[row.name],
+            group.corpus,
+            seed,
+            Decoding.parse(row.decoding),
+            under(preset, group),
+        )
+        for group in suite.groups
+        for row in suite.rows
+        if row.name in systems
+        for seed in dict.fromkeys(seeds or preset.seeds)
+    ]
+
+
+def _check_decodings(wanted: Iterable[_Wanted], where: str) -> None:
+    for row in wanted:
+        if not row.system.adapter.supports(row.decoding):
+            raise InputError(
+                f"{row.system.name} cannot decode with {row.decoding}",
+                where=where,
+                hint="Leave that model or that decoding out.",
+            )
 
 
 def _dataset(name: str, request: Request, preset: Preset) -> Dataset:
@@ -171,14 +276,33 @@ def _preset_note(preset: Preset) -> str:
     return f"Preset {preset.name}: {preset.summary}"
 
 
-def _task(system: System, dataset: Dataset, seed: int, decoding: Decoding, preset: Preset) -> Task:
-    adapter = system.adapter
-    config = dataclasses.asdict(system.config(preset.system))
-    matters = {key: value for key, value in config.items() if key not in adapter.speed_options}
-    training = {"config": matters, "version": adapter.version, **dataset.training}
+def _task(row: _Wanted, dataset: Dataset) -> Task:
+    system, preset = row.system, row.preset
+    found = system.adapter.inspect(system.config(preset.system), dataset.contexts)
+    outside = {"outside": dict(found)} if found else {}
+    training = {**recipe(system, preset), **outside, **dataset.training}
+    base = _base(row, dataset)
+    if base is not None:
+        training["base"] = base.job.training_fingerprint
     corpus = dataset.corpus.name
-    job = Job(system.name, corpus, seed, decoding, preset.name, training, dict(dataset.answering))
-    return Task(job, system, dataset, preset)
+    answering = dict(dataset.answering)
+    job = Job(system.name, corpus, row.seed, row.decoding, preset.name, training, answering)
+    return Task(job, system, dataset, preset, base)
+
+
+def _base(row: _Wanted, dataset: Dataset) -> Task | None:
+    system = row.system.base(row.preset.system)
+    # It only learns, so that any decoding would do.
+    wanted = system and dataclasses.replace(row, system=system, decoding=Decoding())
+    return _task(wanted, dataset) if wanted else None
+
+
+def recipe(system: System, preset: Preset) -> dict[str, Any]:
+    """What a training depends on besides its data: the options and the version of the code."""
+    adapter = system.adapter
+    options = dataclasses.asdict(system.config(preset.system))
+    matters = {key: value for key, value in options.items() if key not in adapter.speed_options}
+    return {"config": matters, "version": adapter.version}
 
 
 def setting_of(job: Job) -> str:

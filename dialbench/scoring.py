@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dialbench.corpora.base import data_folder, load_corpus
 from dialbench.errors import InputError
+from dialbench.files.responses import read_responses
 from dialbench.metrics import registry
 from dialbench.metrics.base import Metric
 from dialbench.metrics.diversity import Denominator
@@ -22,7 +23,6 @@ from dialbench.metrics.texts import Texts
 from dialbench.records import Example, Score, Split, fingerprint_of
 from dialbench.stats.folds import fold_numbers, groups
 from dialbench.stats.intervals import jackknife
-from dialbench.store.responses import read_responses
 from dialbench.text import vectors as word_vectors
 from dialbench.text.tokenizer import Tokenizer
 from dialbench.text.tokenizer import tokenizer as find_tokenizer

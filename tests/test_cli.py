@@ -37,7 +37,8 @@ def test_help_loads_no_torch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    for name in ("run", "score", "report", "models", "corpora", "metrics", "fetch", "doctor"):
+    names = "run score report models corpora metrics papers fetch doctor"
+    for name in names.split():
         assert f"\n  {name}" in done.stdout
 
 
@@ -85,6 +86,93 @@ def test_report_renders_without_computing(command: Command, tmp_path: Path) -> N
     ).read_bytes()
 
 
+SUITE = """
+summary = "mine"
+paper = "paraformer"
+table = "4"
+[[group]]
+corpus = "demo"
+dataset = "DailyDialog"
+[[column]]
+printed = "Dist-1"
+metric = "dist-1"
+[[row]]
+printed = "Alt"
+system = "unigram"
+[[row]]
+printed = "Full"
+system = "no-such-system"
+"""
+
+
+def test_a_suite_is_run_and_reported_beside_the_paper(command: Command, tmp_path: Path) -> None:
+    suite, runs = tmp_path / "mine.toml", tmp_path / "runs"
+    suite.write_text(SUITE)
+    base = ("--limit-train", 40, "--limit-test", 10, "--formats", "csv")
+    said = command("run", "--suite", suite, "--out", runs, "--progress", "plain", *base)
+    assert said.code == 0
+    assert "0.039" in said.out
+    assert "Full (not available)" in said.out
+    assert "warning: row Full is skipped: unknown model 'no-such-system'" in said.out + said.err
+    assert f"wrote {runs}/report/mine.csv" in said.err
+    again = command("report", runs, "--suite", suite, "--out", tmp_path / "r", "--formats", "csv")
+    assert again.out == said.out[said.out.index("mine (demo)") :]
+
+
+def test_a_table_of_counts_needs_no_runs(command: Command, tmp_path: Path) -> None:
+    said = command(
+        *("report", tmp_path / "none", "--paper", "paraformer", "--table", "A.1"),
+        *("--out", tmp_path, "--formats", "txt,png"),
+    )
+    assert said.code == 0
+    assert "1,030,144" in said.out
+    assert (tmp_path / "paraformer-a1.txt").read_text() in said.out
+    assert not (tmp_path / "none").exists()
+
+
+def test_models_tell_their_sizes(command: Command) -> None:
+    listed = {item["name"]: item for item in json.loads(command("models", "--json").out)}
+    assert listed["vhred"]["parameters"]["inference_parameters"] == 33_272_912 - 1_357_400
+    assert listed["copy-last"]["parameters"] == {}
+    small = {i["name"]: i for i in json.loads(command("models", "--preset", "quick", "--json").out)}
+    assert small["vhred"]["parameters"]["parameters"] < 1_000_000
+    assert "29,576,576 (25,186,688 trained, 4,389,888 frozen" in command("models").out
+
+
+def test_papers_name_the_suite_of_each_table(command: Command) -> None:
+    listed = {paper["name"]: paper for paper in json.loads(command("papers", "--json").out)}
+    tables = {table["number"]: table["suite"] for table in listed["paraformer"]["tables"]}
+    assert tables["1"] == "paraformer-1"
+    assert tables["3"] is None
+    assert tables["A.1"] == "paraformer-a1"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("run", "--suite", "paraformer-11"), "unknown suite 'paraformer-11'. Did you mean"),
+        (("run", "--suite", "rl-1", "--models", "unigram"), "--models: a suite names its own rows"),
+        (("run", "--suite", "rl-1", "--decoding", "beam:2"), "--decoding: a suite names its own"),
+        (("run", "--suite", "paraformer-a1"), "there is nothing to run. Write dialbench report"),
+        (("run", "--suite", "rl-1", "--data", "/none"), "/none/dailydialog: no such corpus folder"),
+        (("report", "--paper", "paraformer"), "--paper, --table: a table is named by both"),
+        (("report", "--paper", "parformer", "--table", "1"), "Did you mean 'paraformer'?"),
+        (("report", "--paper", "paraformer", "--table", "3"), "no suite stands beside table 3"),
+        (("report", "/none", "--suite", "paraformer-1"), "/none: there are no results"),
+        (("models", "--preset", "quik"), "Did you mean 'quick'?"),
+    ],
+)
+def test_a_mistake_with_suites_is_one_line(
+    command: Command, tmp_path: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    said = (
+        command(*arguments, "--out", tmp_path) if arguments[0] != "models" else command(*arguments)
+    )
+    assert said.code == 2, said.err
+    assert message in said.err
+    assert "Traceback" not in said.err
+
+
 def test_score_prints_one_object_or_a_list(command: Command, tmp_path: Path) -> None:
     one = responses(tmp_path / "one.jsonl", "a b a", "a c")
     said = command("score", one, "--metrics", "dist-1,length", "--json")
@@ -106,7 +194,12 @@ def test_score_prints_a_table(command: Command, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("models", "transformer"), ("corpora", "dailydialog"), ("metrics", "dist-2")],
+    [
+        ("models", "transformer"),
+        ("corpora", "dailydialog"),
+        ("metrics", "dist-2"),
+        ("papers", "rl-transformer"),
+    ],
 )
 def test_lists_name_everything(command: Command, name: str, expected: str) -> None:
     assert expected in command(name).out

@@ -86,7 +86,7 @@ def test_a_preset_of_ones_own(tmp_path: object) -> None:
     assert [task.job.seed for task in plan.tasks] == [4, 5]
     assert plan.tasks[0].job.preset == "mine"
     path.write_text("seeds = []\n")
-    with pytest.raises(InputError, match=r"mine.toml is not a preset"):
+    with pytest.raises(InputError, match=r"mine\.toml:summary: Field required"):
         Plan.of(Request(preset=str(path)))
     with pytest.raises(UnknownName, match="Did you mean 'small'"):
         Plan.of(Request(preset="smal"))

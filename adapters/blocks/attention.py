@@ -211,6 +211,18 @@ class DecoderLayer(nn.Module):
         Returns:
             (N, T, n), and the keys and values of all positions so far.
         """
+        x, present = self.read(x, past, memory, masks, draws)
+        return self.around_feed_forward(x, lambda y: self.feed_forward(y, draws)), present
+
+    def read(
+        self,
+        x: Tensor,
+        past: KeysValues | None,
+        memory: KeysValues,
+        masks: tuple[Tensor | None, Tensor],
+        draws: Tensor | None,
+    ) -> tuple[Tensor, KeysValues]:
+        """As `forward`, without the feed-forward network."""
         causal, seen = masks
         present: list[KeysValues] = []
 
@@ -224,5 +236,4 @@ class DecoderLayer(nn.Module):
             return self.cross_attention(rows, memory, seen, draws).view_as(y)  # type: ignore[no-any-return]
 
         x = self.around_attention(x, attend)
-        x = self.around_cross(x, attend_context)
-        return self.around_feed_forward(x, lambda y: self.feed_forward(y, draws)), present[0]
+        return self.around_cross(x, attend_context), present[0]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -12,6 +13,7 @@ from dialbench.neural.data import Batch
 from dialbench.neural.model import Losses
 from dialbench.neural.randomness import normals
 from dialbench.neural.training import History
+from dialbench.text.vocabulary import PAD
 
 _LOG_VARIANCE = 10.0
 COLLAPSED = 0.1
@@ -22,7 +24,7 @@ class Gaussian:
     """Normal distributions without correlations.
 
     Attributes:
-        mean, log_variance: (B, z).
+        mean, log_variance: (B, z) or (B, T, z).
     """
 
     mean: Tensor
@@ -35,11 +37,11 @@ class Gaussian:
         return cls(zero, zero)
 
     def sample(self, noise: Tensor) -> Tensor:
-        """(B, z) from standard normal numbers (B, z)."""
+        """Values, from as many standard normal numbers."""
         return self.mean + (0.5 * self.log_variance).exp() * noise.to(self.mean.dtype)
 
     def divergence(self, prior: Gaussian) -> Tensor:
-        """KL(self || prior) in nats, (B,): summed over the dimensions."""
+        """KL(self || prior) in nats, (B,) or (B, T): summed over the dimensions."""
         ratio = self.log_variance - prior.log_variance
         shift = (self.mean - prior.mean) ** 2 * (-prior.log_variance).exp()
         return 0.5 * (ratio.expm1() - ratio + shift).sum(-1)
@@ -65,11 +67,14 @@ class GaussianNetwork(nn.Module):
         )
 
     def forward(self, *given: Tensor) -> Gaussian:
-        """From parts of (B, size) each; the log-variance is kept in [-10, 10]."""
-        out = self.layers(torch.cat(given, -1))
-        # Variances are exponentials, for which bfloat16 is too coarse.
-        mean, log_variance = (out if out.dtype == torch.float64 else out.float()).chunk(2, -1)
+        """From parts of (..., size) each; the log-variance is kept in [-10, 10]."""
+        mean, log_variance = _precise(self.layers(torch.cat(given, -1))).chunk(2, -1)
         return Gaussian(mean, log_variance.clamp(-_LOG_VARIANCE, _LOG_VARIANCE))
+
+
+def _precise(x: Tensor) -> Tensor:
+    # For exponentials, for which bfloat16 is too coarse.
+    return x if x.dtype == torch.float64 else x.float()
 
 
 def noise(batch: Batch, size: int) -> Tensor:
@@ -83,6 +88,11 @@ def noise(batch: Batch, size: int) -> Tensor:
 def annealing_weight(step: int, updates: int) -> float:
     """The weight of the KL terms at update `step` (from 0): from 0 to 1 over `updates`."""
     return min(1.0, step / updates) if updates else 1.0
+
+
+def tanh_weight(step: int, updates: int) -> float:
+    """As `annealing_weight`, but tanh(6 step / updates - 3) + 1: 1 from the middle on."""
+    return min(1.0, math.tanh(6 * step / updates - 3) + 1) if updates else 1.0
 
 
 def elbo(words: Losses, divergences: Mapping[str, Tensor], weight: float) -> Losses:
@@ -99,23 +109,57 @@ def elbo(words: Losses, divergences: Mapping[str, Tensor], weight: float) -> Los
     return Losses(total, parts, words.tokens, words.examples)
 
 
-def latent_warnings(history: History, names: Sequence[str], updates: int) -> list[str]:
+def bag_nll(logits: Tensor, target: Tensor) -> Tensor:
+    """Negative log-likelihood of each word under a bag of words, 0 at PAD.
+
+    Args:
+        logits: (N, V), a bag each.
+        target: (N, T) words of each, PAD behind them.
+
+    Returns:
+        (N, T).
+    """
+    logs = _precise(logits).log_softmax(-1).gather(1, target)
+    return -logs.masked_fill(target.eq(PAD), 0.0)
+
+
+def with_bag(words: Losses, divergence: Tensor, bag: Tensor, weight: float) -> Losses:
+    """Words, the mean KL under its weight, and a bag of words divided by the tokens.
+
+    Args:
+        words: negative log-likelihood of the words.
+        divergence: (N,), the KL of every latent variable.
+        bag: scalar, the loss of the bags of words summed over the tokens.
+        weight: of the KL.
+    """
+    total = words.total + weight * divergence.mean() + bag / words.tokens
+    parts = {**words.parts, "kl": divergence.sum().detach(), "bow": bag.detach()}
+    return Losses(total, parts, words.tokens, words.examples)
+
+
+def latent_warnings(
+    history: History,
+    names: Sequence[str],
+    updates: int,
+    weight: Callable[[int, int], float] = annealing_weight,
+) -> list[str]:
     """What a reader must know of the kept weights: a KL under full weight not reached, or lost.
 
     Args:
         history: of the finished training.
         names: the KL parts of the loss.
         updates: over which the KL weight rose to 1.
+        weight: how it rose.
     """
     if not history.best_epoch:
         return []
     kept = history.curve[history.best_epoch - 1]
     done = history.step * history.best_epoch // history.epoch
     found = []
-    if done < updates:
+    if (reached := weight(done, updates)) < 1:
         found.append(
             f"the weights kept are of update {done}, before kl_annealing={updates} ended: the KL"
-            f" counted {annealing_weight(done, updates):.2f} of its full weight"
+            f" counted {reached:.2f} of its full weight"
         )
     for name in names:
         nats = kept[f"valid_{name}_per_example"]

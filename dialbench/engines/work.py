@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import traceback
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 from dialbench.adapter import Adapter, Run
@@ -34,6 +35,7 @@ class Worker:
     board: Board
     overwrite: Overwrite = "missing"
     _retrained: set[str] = field(default_factory=set)
+    _failures: dict[str, str] = field(default_factory=dict)
 
     def do(self, task: Task) -> None:
         """Brings a job to its end: responses, or the status "failed" with its reason.
@@ -52,8 +54,8 @@ class Worker:
         try:
             self._answer(task, progress)
         except Exception as error:
-            if isinstance(error, DialbenchError) and not isinstance(error, SystemFailed):
-                store.set_status(job, "failed", error.message)
+            if not _is_the_systems_own(error):
+                store.set_status(job, "failed", _reason(error))
                 raise
             self._fail(task, error)
         except KeyboardInterrupt:
@@ -71,13 +73,13 @@ class Worker:
         return self.store.status(task.job) != "done"
 
     def _fail(self, task: Task, error: Exception) -> None:
-        text = error.message if isinstance(error, DialbenchError) else _reason(error)
+        text = _reason(error)
         log = self.store.write_log(task.job, "".join(traceback.format_exception(error)))
         self.store.set_status(task.job, "failed", text)
         self.board.failed(str(task.job), f"{text} (log: {log})")
 
     def _answer(self, task: Task, progress: JobProgress) -> None:
-        adapter = self._trained(task, progress)
+        adapter = _load(task, self._trained(task) or self._train(task, progress))
         run = self._run(task, progress)
         examples = task.dataset.test
         contexts = [e.open() if adapter.oracle else e.blind() for e in examples]
@@ -91,30 +93,96 @@ class Worker:
         notes = [*task.dataset.notes, *progress.notes]
         self.store.write_responses(responses, circumstances, notes)
 
-    def _trained(self, task: Task, progress: JobProgress) -> Adapter:
-        job, system = task.job, task.system
-        anew = self.overwrite == "always" and job.training_fingerprint not in self._retrained
-        folder = None if anew else self.store.trained(job)
-        if folder is None:
-            adapter = system.build(task.preset.system)
-            run = self._run(task, progress, fresh=anew)
-            adapter.fit(task.dataset.train, task.dataset.valid, run)
-            self.store.commit_trained(
-                job, adapter.save, adapter.facts(), adapter.curve(), progress.notes
-            )
-            self._retrained.add(job.training_fingerprint)
-            folder = self.store.trained(job)
+    def _trained(self, task: Task) -> Path | None:
+        """Where the trained system lies, unless it is still to be trained."""
+        fingerprint = task.job.training_fingerprint
+        if self.overwrite == "always" and fingerprint not in self._retrained:
+            return None
+        return self.store.trained(task.job)
+
+    def _train(self, task: Task, progress: JobProgress) -> Path:
+        """Trains a system, and before it what it starts from; one that failed is not tried again.
+
+        Returns:
+            Where the trained system lies.
+        """
+        job = task.job
+        if job.training_fingerprint in self._failures:
+            raise SystemFailed(self._failures[job.training_fingerprint])
+        try:
+            self._learn(task, progress)
+        except Exception as error:
+            self._failures[job.training_fingerprint] = _reason(error)
+            raise
+        folder = self.store.trained(job)
         if folder is None:
             raise SystemFailed("the trained system was not kept", where=str(job))
-        # Always from disk, so that a resumed run answers with exactly what an undisturbed one has.
-        return system.adapter.load(folder, system.config(task.preset.system))
+        return folder
 
-    def _run(self, task: Task, progress: JobProgress, *, fresh: bool = False) -> Run:
+    def _learn(self, task: Task, progress: JobProgress) -> None:
+        job, store = task.job, self.store
+        base, notes = self._base(task)
+        adapter = task.system.build(task.preset.system)
+        run = self._run(task, progress, fresh=self.overwrite == "always", base=base)
+        adapter.fit(task.dataset.train, task.dataset.valid, run)
+        notes += progress.notes
+        store.commit_trained(job, adapter.save, adapter.facts(), adapter.curve(), notes)
+        self._retrained.add(job.training_fingerprint)
+
+    def _base(self, task: Task) -> tuple[Adapter | None, list[str]]:
+        """What a task's system starts from, trained if it is not yet, and what it warned of."""
+        base = task.base
+        if base is None:
+            return None, []
+        name = base.system.name
+        try:
+            folder = self._trained(base) or self._train(base, _BaseProgress(self.board, task))
+            adapter = _load(base, folder)
+        except Exception as error:
+            if not _is_the_systems_own(error):
+                raise
+            reason = f"{name}, which it starts from, failed: {_reason(error)}"
+            raise SystemFailed(reason) from error
+        notes = self.store.training_notes(base.job)
+        return adapter, [f"{name}, which it starts from: {note}" for note in notes]
+
+    def _run(
+        self,
+        task: Task,
+        progress: JobProgress,
+        *,
+        fresh: bool = False,
+        base: Adapter | None = None,
+    ) -> Run:
         folder = self.store.work_folder(task.job, fresh=fresh)
-        return Run(task.job.seed, self.device, folder, task.preset.system, progress)
+        return Run(task.job.seed, self.device, folder, task.preset.system, progress, base)
+
+
+class _BaseProgress(JobProgress):
+    """Reports on the training of a base in the name of the task that waits for it."""
+
+    def __init__(self, board: Board, waiting: Task) -> None:
+        super().__init__(board, str(waiting.job))
+        self._base = waiting.base.system.name if waiting.base else ""
+
+    def update(self, stage: str, **numbers: float) -> None:
+        """Shows how far `stage` of the base is."""
+        super().update(f"{stage} {self._base}", **numbers)
+
+
+def _load(task: Task, folder: Path) -> Adapter:
+    # Always from disk, so that a resumed run answers with exactly what an undisturbed one has.
+    return task.system.adapter.load(folder, task.system.config(task.preset.system))
+
+
+def _is_the_systems_own(error: Exception) -> bool:
+    """Whether others may go on, since neither the request nor the disk is at fault."""
+    return isinstance(error, SystemFailed) or not isinstance(error, DialbenchError)
 
 
 def _reason(error: Exception) -> str:
+    if isinstance(error, DialbenchError):
+        return error.message
     text = " ".join(str(error).split()) or "no message"
     hint = ". Lower batch_size or answer_batch." if "out of memory" in text.lower() else ""
     return f"{type(error).__name__}: {text}{hint}"

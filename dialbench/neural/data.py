@@ -179,7 +179,7 @@ def encode(
     kept = [context or ("",) for context in contexts]
     for text in chain(chain.from_iterable(kept), responses):
         numbers.setdefault(text, len(numbers))
-    turns = Ragged.of([vocabulary.encode(tokenize(text)) for text in numbers])
+    turns = Ragged.of([vocabulary.read(text) for text in numbers])
     members = Ragged.of([[numbers[turn] for turn in context] for context in kept])
     return Encoded(
         np.array([context.id for context in contexts], dtype=object),

@@ -87,10 +87,12 @@ class DialogueModel(nn.Module):
     Class attributes:
         criterion: the parts of the loss whose sum per target token is the validation loss.
         draws_weights: whether frozen weights are drawn anew for every epoch and context.
+        training_only: names of the parts that serve in training alone, never for an answer.
     """
 
     criterion: ClassVar[tuple[str, ...]] = ("nll",)
     draws_weights: ClassVar[bool] = False
+    training_only: ClassVar[tuple[str, ...]] = ()
 
     def begin_epoch(self, seed: int, epoch: int) -> None:
         """Called before epoch `epoch` (from 1); where weights are drawn anew, it is done here."""
@@ -128,6 +130,16 @@ def word_loss(hidden: Tensor, output: nn.Module, batch: Batch) -> Losses:
     target = batch.target.flatten().index_select(0, real)
     nll = F.cross_entropy(output(hidden.flatten(0, 1).index_select(0, real)), target)
     return Losses(nll, {"nll": nll.detach() * len(real)}, len(real), len(batch))
+
+
+def count_for_answers(model: DialogueModel) -> int:
+    """Numbers in the model that answers depend on: without what only training needs."""
+    spare = [
+        number.numel()
+        for name, number in (*model.named_parameters(), *model.named_buffers())
+        if name.partition(".")[0] in model.training_only
+    ]
+    return count_parameters(model)["parameters"] - sum(spare)
 
 
 def count_parameters(model: nn.Module) -> dict[str, int]:

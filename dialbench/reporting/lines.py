@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dialbench.records import Result, Score, fingerprint_of
@@ -46,17 +46,25 @@ def lines(results: Iterable[Result]) -> list[Line]:
     rows: dict[str, dict[str, Result]] = {}
     for result in results:
         rows.setdefault(_key(result), {})[result.job.fingerprint] = result
-    members = [
-        tuple(sorted(row.values(), key=lambda result: result.job.seed)) for row in rows.values()
-    ]
+    members = [sorted(row.values(), key=lambda result: result.job.seed) for row in rows.values()]
     labels = _labels([row[0] for row in members])
-    sizes = [_size(row) for row in members]
-    full = max(sizes, default=0)
-    found = [
-        Line(label, row, size in (0, full) and all(result.ranked for result in row), size)
-        for label, row, size in zip(labels, members, sizes, strict=True)
-    ]
+    found = named_lines(dict(zip(labels, members, strict=True)))
     return sorted(found, key=lambda line: not line.ranked)
+
+
+def named_lines(members: Mapping[str, Sequence[Result]]) -> list[Line]:
+    """Rows by label, each of results that differ in nothing but the seed, at least one."""
+    sizes = {label: _size(row) for label, row in members.items()}
+    full = max(sizes.values(), default=0)
+    return [
+        Line(
+            label,
+            tuple(sorted(row, key=lambda result: result.job.seed)),
+            sizes[label] in (0, full) and all(result.ranked for result in row),
+            sizes[label],
+        )
+        for label, row in members.items()
+    ]
 
 
 def _size(row: Iterable[Result]) -> int:

@@ -44,10 +44,11 @@ def build(
     for result in results:
         by_corpus.setdefault(result.job.corpus, []).append(result)
     said = corpus_notes or {}
-    return [
-        _table(corpus, lines(group), columns, rules, said.get(corpus, ()))
-        for corpus, group in by_corpus.items()
-    ]
+    tables = []
+    for corpus, group in by_corpus.items():
+        empty = Table(corpus, f"Automatic evaluation on {corpus}", tuple(columns), ())
+        tables.append(fill(empty, lines(group), rules, said.get(corpus, ())))
+    return tables
 
 
 def _by_family(columns: Sequence[Column]) -> list[Column]:
@@ -56,14 +57,18 @@ def _by_family(columns: Sequence[Column]) -> list[Column]:
     return sorted(columns, key=lambda column: order.index(column.group))
 
 
-def _table(
-    corpus: str,
-    members: Sequence[Line],
-    columns: Sequence[Column],
-    rules: Rules,
-    said: Sequence[str],
-) -> Table:
-    measures = [measure for column in columns for measure in _measures(column, members)]
+def fill(table: Table, members: Sequence[Line], rules: Rules, said: Sequence[str] = ()) -> Table:
+    """A table that has only its name, caption and columns, with rows, marks and notes.
+
+    A column whose measure has values under several signatures becomes several.
+
+    Args:
+        table: the empty table.
+        members: what its rows show.
+        rules: what is significant.
+        said: what is to be said besides.
+    """
+    measures = [measure for column in table.columns for measure in _measures(column, members)]
     marks = {m.column.name: m.marks(members, rules) for m in measures}
     rows = tuple(
         Row(
@@ -74,10 +79,8 @@ def _table(
         )
         for row, line in enumerate(members)
     )
-    table = Table(
-        corpus, f"Automatic evaluation on {corpus}", tuple(m.column for m in measures), rows
-    )
-    return dataclasses.replace(table, notes=notes(table, members, marks, rules, said))
+    filled = dataclasses.replace(table, columns=tuple(m.column for m in measures), rows=rows)
+    return dataclasses.replace(filled, notes=notes(filled, members, marks, rules, said))
 
 
 @dataclass(frozen=True)

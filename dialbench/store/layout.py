@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from dialbench.errors import StorageError
+from dialbench.files import responses as lines
 from dialbench.files.atomic import atomic_folder, atomic_write, storing, sweep
 from dialbench.records import Job, Responses, Result, Score
-from dialbench.store import responses as lines
 from dialbench.store import scores as scored
 from dialbench.store.lock import locked
 from dialbench.store.schema import (
@@ -107,6 +107,11 @@ class Store:
         for name, sha256 in record.files.items():
             _compare(folder / name, sha256)
         return folder
+
+    def training_notes(self, job: Job) -> list[str]:
+        """The warnings of a finished training; none if there is none."""
+        record = self._trained_record(job)
+        return record.notes if record else []
 
     def commit_trained(
         self,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from dialbench.text.tokenizer import tokenize
+
 PAD, UNK, BOS, EOS, SEP = range(5)
 SPECIALS = ("<pad>", "<unk>", "<bos>", "<eos>", "<sep>")
 
@@ -38,6 +40,10 @@ class Vocabulary:
 
     def __contains__(self, word: str) -> bool:
         return word in self._ids
+
+    def read(self, text: str) -> list[int]:
+        """Numbers of a text as the corpus has it."""
+        return self.encode(tokenize(text))
 
     def encode(self, tokens: Iterable[str]) -> list[int]:
         """Numbers of the tokens; words not known become UNK."""

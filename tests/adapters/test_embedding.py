@@ -13,7 +13,10 @@ from dialbench.neural.data import build_vocabulary
 from dialbench.text.vectors import Vectors
 from dialbench.text.vocabulary import PAD, Vocabulary
 
-SYSTEMS = ["seq2seq", "hred", "vhred", "vhcr", "transformer", "paraformer-k", "rl-transformer"]
+SYSTEMS = [
+    *("seq2seq", "hred", "vhred", "vhcr"),
+    *("transformer", "paraformer-k", "rl-transformer", "cvae[start=scratch]", "svt[start=scratch]"),
+]
 
 
 @pytest.fixture
@@ -36,7 +39,7 @@ def test_takes_over_what_there_is_and_shrinks_the_rest():
 
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_every_system_over_words_starts_from_them(system, build, eight, file):
-    adapter = build(f"{system}[vectors={file},embedding=9]")
+    adapter = build(system, vectors=str(file), embedding=9)
     adapter.vocabulary = words = build_vocabulary(eight, 300)
     table = adapter._fresh_model(Run(1)).embedding.weight.detach()
     assert table[words.encode(["soup"])[0]].tolist() == list(range(1, 10))

@@ -11,9 +11,12 @@ from dialbench_adapters.blocks.latent import (
     Gaussian,
     GaussianNetwork,
     annealing_weight,
+    bag_nll,
     elbo,
     latent_warnings,
     noise,
+    tanh_weight,
+    with_bag,
 )
 from torch.distributions import Normal, kl_divergence
 
@@ -111,6 +114,41 @@ def test_annealing():
     assert annealing_weight(0, 0) == 1
 
 
+def test_annealing_along_a_tanh():
+    assert tanh_weight(0, 200) == pytest.approx(0.00495, abs=1e-5)  # tanh(-3) + 1
+    assert tanh_weight(50, 200) == pytest.approx(1 + math.tanh(-1.5))
+    assert [tanh_weight(step, 200) for step in (100, 150, 200, 900)] == [1] * 4
+    assert tanh_weight(0, 0) == 1
+
+
+class TestBag:
+    def test_by_hand(self):
+        # one bag in which the words 1, 2 and 3 have the shares 1/8, 2/8 and 4/8
+        logits = torch.tensor([[0.0, 0.0, math.log(2.0), math.log(4.0)]], dtype=torch.float64)
+        found = bag_nll(logits, torch.tensor([[3, 1, 3, 0, 0]]))
+        assert found[0].tolist() == pytest.approx([math.log(2), math.log(8), math.log(2), 0, 0])
+
+    def test_order_does_not_matter(self):
+        torch.manual_seed(1)
+        logits, target = torch.randn(4, 9), torch.randint(1, 9, (4, 6))
+        target[2:, 4:] = 0
+        shuffled = target.clone()
+        shuffled[:, :4] = target[:, torch.tensor([2, 0, 3, 1])]
+        sums = [bag_nll(logits, words).sum(1) for words in (target, shuffled)]
+        assert torch.allclose(*sums)
+
+    def test_beside_words_and_mean_divergence(self):
+        words = Losses(torch.tensor(2.0), {"nll": torch.tensor(20.0)}, 10, 4)
+        found = with_bag(words, torch.tensor([1.0, 2.0, 6.0]), torch.tensor(5.0), 0.5)
+        assert found.total.item() == pytest.approx(2.0 + 0.5 * 3.0 + 0.5)
+        assert {name: value.item() for name, value in found.parts.items()} == {
+            "nll": 20.0,
+            "kl": 9.0,
+            "bow": 5.0,
+        }
+        assert (found.tokens, found.examples) == (10, 4)
+
+
 def test_words_and_divergences_are_divided_by_the_same_number():
     words = Losses(torch.tensor(2.0), {"nll": torch.tensor(20.0)}, 10, 4)
     divergences = {"one": torch.full((4,), 3.0), "two": torch.full((4,), 1.0)}
@@ -146,6 +184,12 @@ class TestWarnings:
         assert "update 100, before kl_annealing=200 ended" in text
         assert "0.50 of its full weight" in text
         assert latent_warnings(history, ["kl"], 100) == []
+
+    def test_follow_how_the_weight_rose(self):
+        history = self.history(3.0, 3.0, 3.0, 3.0, best=1)
+        [text] = latent_warnings(history, ["kl"], 400, tanh_weight)
+        assert "counted 0.09 of its full weight" in text  # update 100: tanh(-1.5) + 1
+        assert latent_warnings(history, ["kl"], 200, tanh_weight) == []
 
     def test_nothing_was_trained(self):
         assert latent_warnings(History(), ["kl"], 200) == []

@@ -8,7 +8,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-import dialbench.neural.data as data
 from dialbench.neural.data import (
     Encoded,
     Ragged,
@@ -100,7 +99,8 @@ class TestEncode:
 
     def test_each_distinct_turn_is_tokenised_once(self, monkeypatch):
         seen = []
-        monkeypatch.setattr(data, "tokenize", lambda text: seen.append(text) or text.split())
+        heard = "dialbench.text.vocabulary.tokenize"
+        monkeypatch.setattr(heard, lambda text: seen.append(text) or text.split())
         contexts = [Context(["a", "b"]), Context(["a", "b", "c"]), Context(["b"])]
         encoded = encode(contexts, WORDS, 9, ["c", "d", "c"], 9)
         assert sorted(seen) == ["a", "b", "c", "d"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -29,38 +30,85 @@ _LINE = TypeAdapter(_Line)
 _FORM = 'Each line is an object like {"id": "1", "context": ["..."], "response": "..."}.'
 
 
-def read_responses(path: Path) -> Iterator[tuple[Example, str]]:
-    """Examples and responses of a JSON-lines file, one line at a time; .xz and .gz are unpacked.
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A line of a file of responses.
 
-    A missing `id` or `dialogue_id` is the line's number, counted from 1; a missing `context` or
-    `references` is empty. Fields of other names and blank lines are passed over.
+    Attributes:
+        where: `path:line`.
+        number: of the line, from 1.
+        id: the example's, None where the line gives none.
+        dialogue_id: its dialogue's, None where the line gives none.
+        context, references: empty where the line gives none.
+        response: the text.
+    """
+
+    where: str
+    number: int
+    id: str | None
+    dialogue_id: str | None
+    context: tuple[str, ...]
+    references: tuple[str, ...]
+    response: str
+
+    @property
+    def example(self) -> Example:
+        """The example; the line's number serves for ids that are missing."""
+        number = str(self.number)
+        id = number if self.id is None else self.id
+        dialogue = number if self.dialogue_id is None else self.dialogue_id
+        return Example(id, dialogue, self.context, self.references)
+
+
+def read_answers(path: Path, *, where: str = "") -> Iterator[Answer]:
+    """The lines of a JSON-lines file of responses, one at a time; .xz and .gz are unpacked.
+
+    Fields of other names and blank lines are passed over.
+
+    Args:
+        path: the file.
+        where: the argument that named it, for the complaint that it cannot be read.
 
     Raises:
         InputError: naming file and line: not readable, not such an object, an id for the second
             time, or no response in the whole file.
     """
     lines_of: dict[str, int] = {}
-    for number, line in raw_lines(path):
+    for number, line in raw_lines(path, where=where):
         if not line.strip():
             continue
-        fields = _parse(line, f"{path}:{number}")
-        id = fields.get("id", str(number))
-        first = lines_of.setdefault(id, number)
+        place = f"{path}:{number}"
+        fields = _parse(line, place)
+        id = fields.get("id")
+        name = str(number) if id is None else id
+        first = lines_of.setdefault(name, number)
         if first != number:
             raise InputError(
-                f"id {id!r} stands already in line {first}",
-                where=f"{path}:{number}",
+                f"id {name!r} stands already in line {first}",
+                where=place,
                 hint="Give every response an id of its own, or leave all ids out.",
             )
-        example = Example(
+        yield Answer(
+            place,
+            number,
             id,
-            fields.get("dialogue_id", str(number)),
+            fields.get("dialogue_id"),
             fields.get("context", ()),
             fields.get("references", ()),
+            fields["response"],
         )
-        yield example, fields["response"]
     if not lines_of:
         raise InputError("there are no responses in this file", where=str(path), hint=_FORM)
+
+
+def read_responses(path: Path) -> Iterator[tuple[Example, str]]:
+    """Examples and responses of a JSON-lines file, as `read_answers` reads them.
+
+    A missing `id` or `dialogue_id` is the line's number, counted from 1; a missing `context` or
+    `references` is empty.
+    """
+    for answer in read_answers(path):
+        yield answer.example, answer.response
 
 
 def write_responses(path: Path, pairs: Iterable[tuple[Example, str]]) -> None:

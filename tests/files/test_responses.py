@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialbench.errors import InputError, SystemFailed
+from dialbench.files.responses import read_responses, write_responses
 from dialbench.records import Example
-from dialbench.store.responses import read_responses, write_responses
 
 text = st.text(st.characters(codec="utf-8"), max_size=20)
 texts = st.lists(text, max_size=3).map(tuple)

@@ -1,0 +1,244 @@
+"""CVAE: a Transformer with one Gaussian latent variable z for each response.
+
+Baseline "CVAE" of the PaRaFormer paper, as in the code of SVT, where it is called GVT (models.md
+A6). A second encoder reads the response, in training only. Encoders read a leading CLS, whose
+outputs u (context) and v (response) give the prior p(z | u) and the posterior q(z | v, u). z is
+added to the first decoder input; z_to=encoder_outputs adds it to what the decoder attends to
+instead, as the text of the RL Transformer paper may be read. A head predicts the response's words
+from z alone, and the weight of the KL rises along a tanh.
+
+Training starts from a trained plain Transformer of the same options, whose encoder both encoders
+take. The code of SVT trains its own model with z=0 for that; the plain one serves CVAE and SVT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import pad
+
+from dialbench.adapter import Adapter, Card, Run
+from dialbench.errors import SystemFailed
+from dialbench.neural.data import Batch
+from dialbench.neural.model import DialogueModel, Losses, State, word_loss
+from dialbench.text.vocabulary import BOS
+
+from .blocks.attention import DecoderLayer, KeysValues, trained
+from .blocks.embedding import Positions, WordAdapter
+from .blocks.latent import (
+    GaussianNetwork,
+    bag_nll,
+    latent_warnings,
+    noise,
+    tanh_weight,
+    with_bag,
+)
+from .transformer import Transformer, TransformerConfig, TransformerModel
+
+CLS = BOS  # no encoder reads it otherwise
+
+
+@dataclass(frozen=True)
+class LatentTransformerConfig(TransformerConfig):
+    """What every variational Transformer has; defaults are the paper's values or the code's.
+
+    Attributes:
+        latent_hidden: size of the hidden layers of prior and posterior.
+        kappa: the full weight of the KL, which is reached in the middle of `kl_annealing`.
+        kl_annealing: updates over which the weight of the KL rises.
+        start: from a trained Transformer or from random weights.
+    """
+
+    latent_hidden: int = 512
+    kappa: float = 0.05
+    kl_annealing: int = 12_000
+    start: Literal["transformer", "scratch"] = "transformer"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.demand_positive("latent_hidden")
+        for name in ("kappa", "kl_annealing"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must be at least 0")
+
+
+@dataclass(frozen=True)
+class CVAEConfig(LatentTransformerConfig):
+    """Where z goes, and what `LatentTransformerConfig` says; z has the size of the embedding.
+
+    Attributes:
+        z_to: what z is added to: the first decoder input or every encoder output.
+    """
+
+    z_to: Literal["bos", "encoder_outputs"] = "bos"
+
+
+class LatentTransformerModel(TransformerModel):
+    """A Transformer with latent variables."""
+
+    criterion: ClassVar[tuple[str, ...]] = ("nll", "kl")
+    config: LatentTransformerConfig
+
+    def take(self, weights: Mapping[str, Tensor]) -> None:
+        """Starts from the weights of a plain Transformer; what that has not stays as it is."""
+        self.load_state_dict({**self.state_dict(), **weights})
+
+    def weigh(self, words: Losses, divergence: Tensor, bag: Tensor, step: int) -> Losses:
+        """The loss at update `step`; arguments as `with_bag`."""
+        c = self.config
+        return with_bag(words, divergence, bag, c.kappa * tanh_weight(step, c.kl_annealing))
+
+
+class FirstLayer(DecoderLayer):
+    """A decoder layer that adds z, (B, n), handed over as `draws`, to the first position."""
+
+    def forward(
+        self,
+        x: Tensor,
+        past: KeysValues | None,
+        memory: KeysValues,
+        masks: tuple[Tensor | None, Tensor],
+        draws: Tensor | None,
+    ) -> tuple[Tensor, KeysValues]:
+        """As `DecoderLayer.forward`; beams of one context share its z."""
+        if past is None and draws is not None:
+            z = draws.repeat_interleave(len(x) // len(draws), 0)
+            x = torch.cat([x[:, :1] + z[:, None], x[:, 1:]], 1)
+        return super().forward(x, past, memory, masks, None)
+
+
+class CVAEModel(LatentTransformerModel):
+    """A Transformer, an encoder of responses, and z."""
+
+    training_only: ClassVar[tuple[str, ...]] = (
+        "response_encoder",
+        "response_encoder_norm",
+        "posterior",
+        "bag",
+    )
+    config: CVAEConfig
+
+    def __init__(self, config: CVAEConfig, vocabulary: int) -> None:
+        super().__init__(config, vocabulary)
+        n, hidden = config.embedding, config.latent_hidden
+        longest = max(config.context_tokens, config.response_tokens + 1)
+        self.positions = Positions(n, longest + 1)  # as CLS comes before
+        numbers = range(1, config.layers + 1)
+        self.response_encoder = nn.ModuleList(self.encoder_layer(i) for i in numbers)
+        final = config.norm == "pre"
+        self.response_encoder_norm = nn.LayerNorm(n) if final else nn.Identity()
+        self.prior = GaussianNetwork(n, hidden, n)
+        self.posterior = GaussianNetwork(2 * n, hidden, n)
+        self.bag = trained(n, vocabulary, True)
+
+    def decoder_layer(self, layer: int) -> nn.Module:
+        """Layer 1 .. N of the decoder."""
+        if layer > 1:
+            return super().decoder_layer(layer)
+        attentions = self._attention(), self._attention()
+        return FirstLayer(*attentions, self._feed_forward(layer), self._residuals(3))
+
+    def take(self, weights: Mapping[str, Tensor]) -> None:
+        """Starts from the weights of a plain Transformer, its encoder for both encoders."""
+        both = {f"response_{name}": w for name, w in weights.items() if name.startswith("encoder")}
+        super().take({**weights, **both})
+
+    def encode(self, source: Tensor, draws: Tensor | None) -> tuple[Tensor, Tensor]:
+        """(B, S) tokens -> (B, 1 + S, n), CLS first, and the mask of real tokens."""
+        return super().encode(pad(source, (1, 0), value=CLS), draws)
+
+    def response(self, batch: Batch) -> Tensor:
+        """v, (B, n): what the response encoder gives at CLS."""
+        tokens = pad(batch.target, (1, 0), value=CLS)
+        outputs, _ = self.read(tokens, self.response_encoder, self.response_encoder_norm)
+        return outputs[:, 0]
+
+    def _drawn(self, memory: Tensor, batch: Batch) -> Tensor:
+        # (B, n): z of the prior
+        return self.prior(memory[:, 0]).sample(noise(batch, self.config.embedding))  # type: ignore[no-any-return]
+
+    def _place(self, z: Tensor, memory: Tensor) -> tuple[Tensor, Tensor | None]:
+        # What the decoder attends to, and what is added to its first input.
+        return (memory, z) if self.config.z_to == "bos" else (memory + z[:, None], None)
+
+    def under(self, z: Tensor, memory: Tensor, seen: Tensor, batch: Batch) -> Tensor:
+        """(B, T, n) decoder outputs under the true response and z (B, n)."""
+        memory, first = self._place(z, memory)
+        x = self._embed(batch.inputs)
+        return self.decode(x, self.decoder, self._project(memory, None), seen, first)
+
+    def hidden(self, batch: Batch) -> Tensor:
+        """(B, T, n) decoder outputs under the true response, z of the prior."""
+        memory, seen = self.encode(batch.source, None)
+        return self.under(self._drawn(memory, batch), memory, seen, batch)
+
+    def loss(self, batch: Batch, step: int) -> Losses:
+        """Words under z of the posterior, KL and bag of words."""
+        memory, seen = self.encode(batch.source, None)
+        context = memory[:, 0]
+        posterior = self.posterior(self.response(batch), context)
+        z = posterior.sample(noise(batch, self.config.embedding))
+        words = word_loss(self.under(z, memory, seen, batch), self.output, batch)
+        bag = bag_nll(self.bag(z), batch.target).sum()
+        return self.weigh(words, posterior.divergence(self.prior(context)), bag, step)
+
+    def start(self, batch: Batch) -> State:
+        """Encodes the contexts and draws z from the prior, once for all words and beams."""
+        memory, seen = self.encode(batch.source, None)
+        memory, first = self._place(self._drawn(memory, batch), memory)
+        return self.begin(memory, seen, first)
+
+
+class LatentTransformer(WordAdapter):
+    """What the variational Transformers share."""
+
+    config: LatentTransformerConfig
+
+    @classmethod
+    def starts_from(cls, config: Any) -> type[Adapter] | None:
+        """The plain Transformer, unless training starts from scratch."""
+        return Transformer if config.start == "transformer" else None
+
+    def _fresh_model(self, run: Run) -> DialogueModel:
+        model = super()._fresh_model(run)
+        if self.config.start == "transformer":
+            cast(LatentTransformerModel, model).take(self._weights(run.base))
+        return model
+
+    def _weights(self, base: Adapter | None) -> Mapping[str, Tensor]:
+        if not isinstance(base, Transformer) or base.model is None:
+            raise SystemFailed(
+                "there is no trained Transformer to start from",
+                where=self.name,
+                hint="Use start=scratch.",
+            )
+        if base.vocabulary.words != self.vocabulary.words:
+            raise SystemFailed("the Transformer to start from knows other words", where=self.name)
+        return base.model.state_dict()
+
+    def warnings(self) -> list[str]:
+        """A latent variable that carries nothing, or whose KL never had its full weight."""
+        return latent_warnings(self.history, ["kl"], self.config.kl_annealing, tanh_weight)
+
+
+class CVAE(LatentTransformer):
+    """The conditional variational autoencoder built on a Transformer."""
+
+    name = "cvae"
+    card = Card(
+        title="CVAE",
+        family="variational",
+        summary="a Transformer with a Gaussian latent variable for each response",
+        paper="Lin et al., Variational Transformers for Diverse Response Generation",
+        year=2020,
+    )
+    Config = CVAEConfig
+    config: CVAEConfig
+
+    def build_model(self, size: int) -> DialogueModel:
+        """The untrained model."""
+        return CVAEModel(self.config, size)

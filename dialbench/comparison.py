@@ -1,0 +1,124 @@
+"""The results of a runs folder, sorted into the rows of a paper's table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dialbench.adapter import Registry, System
+from dialbench.corpora import jsonl
+from dialbench.errors import InputError, UnknownName
+from dialbench.parameters import counted
+from dialbench.plan import recipe, setting_of, systems_of, under
+from dialbench.presets import Preset
+from dialbench.presets import load as load_preset
+from dialbench.records import Decoding, Job, Result, Table, fingerprint_of
+from dialbench.reporting import canvas
+from dialbench.reporting.beside import Beside, beside
+from dialbench.reporting.marks import Correction, Rules
+from dialbench.reporting.report import write
+from dialbench.suites import CountSuite, Group, Suite, SuiteRow
+
+_LEVEL = 0.01
+
+
+def compare(
+    suite: Suite,
+    results: Sequence[Result],
+    out: Path,
+    formats: Sequence[str],
+    *,
+    alpha: float | None = None,
+    correction: Correction = "none",
+    preset: Preset | None = None,
+    plugins: Sequence[Path] = (),
+) -> tuple[list[Table], list[Path]]:
+    """Our table beside the paper's: one a corpus and setting, as files and as tables.
+
+    Args:
+        suite: what stands beside what.
+        results: of a runs folder; those of other systems are left alone.
+        out: where tables, and plots of our values, go.
+        formats: of tables and plots.
+        alpha: level of significance of our marks; by default the paper's, else 0.01.
+        correction: as of any table.
+        preset: what the results were made under; None looks it up by the name that they bear.
+        plugins: files with further systems.
+
+    Raises:
+        InputError: no row of the suite was run.
+    """
+    level = suite.printed_table().p_threshold or _LEVEL
+    rules = Rules(level if alpha is None else alpha, correction)
+    systems, missing = systems_of(suite, Registry(plugins))
+    found = [
+        beside(suite, group, rows, missing, rules)
+        for group in suite.groups
+        for rows in _Sorter(suite, group, systems, preset).settings(results)
+    ]
+    if not found:
+        raise InputError(
+            f"no row of suite {suite.name} was run",
+            where="RUNS",
+            hint=f"Run dialbench run --suite {suite.name}, or give the corpus with --corpus.",
+        )
+    return [made.table for made in found], _write(found, results, out, formats)
+
+
+def count(suite: CountSuite, out: Path, formats: Sequence[str]) -> tuple[list[Table], list[Path]]:
+    """Our parameter counts beside the paper's, as files and as a table."""
+    table = counted(suite)
+    return [table], write([table], (), out, _texts(formats))
+
+
+def _write(
+    found: Sequence[Beside], results: Iterable[Result], out: Path, formats: Sequence[str]
+) -> list[Path]:
+    """Tables of everything, plots of our values alone."""
+    plots = [format for format in formats if format in canvas.FORMATS]
+    files = write([made.table for made in found], (), out, _texts(formats))
+    return files + (write([made.ours for made in found], results, out, plots) if plots else [])
+
+
+def _texts(formats: Sequence[str]) -> list[str]:
+    return [format for format in formats if format not in canvas.FORMATS]
+
+
+@dataclass(frozen=True)
+class _Sorter:
+    """Finds the row of a result."""
+
+    suite: Suite
+    group: Group
+    systems: Mapping[str, System]
+    preset: Preset | None
+
+    def settings(self, results: Sequence[Result]) -> list[dict[str, list[Result]]]:
+        """The results of each row in turn, apart by what they learnt from and answered."""
+        found: dict[str, dict[str, list[Result]]] = {}
+        for row in self.suite.rows:
+            for result in results:
+                if self._belongs(result.job, row):
+                    rows = found.setdefault(setting_of(result.job), {})
+                    rows.setdefault(row.name, []).append(result)
+        return list(found.values())
+
+    def _belongs(self, job: Job, row: SuiteRow) -> bool:
+        system = self.systems.get(row.name)
+        return (
+            job.system == (system.name if system else row.system)
+            and job.corpus == jsonl.card(Path(self.group.corpus)).name
+            and job.decoding == Decoding.parse(row.decoding)
+            and (system is None or self._as_planned(job, system))
+        )
+
+    def _as_planned(self, job: Job, system: System) -> bool:
+        """Whether it was trained with the options it would be planned with today."""
+        try:
+            preset = self.preset or load_preset(job.preset)
+        except UnknownName:  # a file of the user's own, which may be gone
+            return True
+        planned = recipe(system, under(preset, self.group))
+        trained = {key: job.training.get(key) for key in planned}
+        return fingerprint_of(trained) == fingerprint_of(planned)

@@ -1,0 +1,69 @@
+"""TOML files, ours or a user's, checked against what they should hold."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from dialbench.errors import InputError, UnknownName
+
+_Kind = TypeVar("_Kind", bound=BaseModel)
+
+
+def shipped(package: str) -> list[str]:
+    """The TOML files of a package, without their ending, in alphabetical order."""
+    found = (file.name for file in files(package).iterdir())
+    return sorted(name.removesuffix(".toml") for name in found if name.endswith(".toml"))
+
+
+def find(package: str, kind: str, name: str, *, where: str) -> dict[str, Any]:
+    """The content of the file called `name` in a package, or of the user's file `name.toml`.
+
+    Args:
+        package: where ours lie.
+        kind: what sort of thing the file holds, e.g. "suite".
+        name: what the user wrote.
+        where: the argument it was written for.
+
+    Raises:
+        InputError: there is none, or it is no TOML.
+    """
+    if name.endswith(".toml"):
+        try:
+            text = Path(name).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"the {kind} cannot be read ({error})", where=where) from None
+        return _parse(text, name)
+    if name not in shipped(package):
+        raise UnknownName.of(kind, name, shipped(package), where=where)
+    return _parse((files(package) / f"{name}.toml").read_text(encoding="utf-8"), f"{name}.toml")
+
+
+def check(value: dict[str, Any], kind: type[_Kind], *, where: str) -> _Kind:
+    """The content of a file as what it should be.
+
+    Raises:
+        InputError: it is not; names the file `where` and the first key at fault.
+    """
+    try:
+        return kind.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise InputError(first["msg"], where=f"{where}:{_key(first['loc'])}") from None
+
+
+def _parse(text: str, where: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"this is no TOML: {error}", where=where) from None
+
+
+def _key(place: tuple[int | str, ...]) -> str:
+    """A place in nested values as one writes it: `row[2].printed`."""
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
+    return "".join(parts).removeprefix(".") or "the file as a whole"

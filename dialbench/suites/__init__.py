@@ -1,0 +1,261 @@
+"""What it takes to make a paper's table again: rows, corpora, preset, seeds and layout, as data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+
+from dialbench.errors import InputError, UnknownName
+from dialbench.files import toml
+from dialbench.metrics import registry
+from dialbench.papers import ParameterTable, PrintedTable, load_table
+from dialbench.records import Decoding
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SuiteColumn(_Part):
+    """A column: one of our measures beside a printed one.
+
+    Attributes:
+        printed: the heading in the paper.
+        title: our heading; by default the printed one.
+        metric: our measure.
+        absent: why we have no value.
+        note: what is to be known before the two are compared.
+    """
+
+    printed: str
+    title: str = ""
+    metric: str
+    absent: str = ""
+    note: str = ""
+
+    @property
+    def heading(self) -> str:
+        """The heading of our table."""
+        return self.title or self.printed
+
+
+class SuiteRow(_Part):
+    """A row: a system under a decoding beside a printed row.
+
+    Attributes:
+        printed: the label in the paper; empty for a row of one's own.
+        label: our label; by default the printed one.
+        system: the system with its options.
+        absent: why nobody can run the row, in place of a system.
+        note: what is to be known before the two are compared.
+    """
+
+    printed: str = ""
+    label: str = ""
+    system: str = ""
+    decoding: str = "greedy"
+    absent: str = ""
+    note: str = ""
+
+    @model_validator(mode="after")
+    def _whole(self) -> SuiteRow:
+        if not self.name:
+            raise ValueError("a row needs printed or label")
+        if bool(self.system) == bool(self.absent):
+            raise ValueError("a row needs either system or absent")
+        return self
+
+    @property
+    def name(self) -> str:
+        """The label in our table."""
+        return self.label or self.printed
+
+
+class Group(_Part):
+    """The rows once more on each corpus that the table is about.
+
+    Attributes:
+        corpus: where our conversations come from.
+        dataset: how the paper calls it.
+        settings: by name of a preset, values for systems that this table needs in place of the
+            preset's.
+        instead_of: the corpus that a user replaced by `corpus`.
+    """
+
+    corpus: str
+    dataset: str
+    settings: dict[str, dict[str, Any]] = {}
+    instead_of: str = ""
+
+
+class Suite(_Part):
+    """A table to be made again.
+
+    Attributes:
+        name: how `--suite` calls it.
+        summary: one line for people; the table's caption.
+        paper, table: what it stands beside.
+        preset, seeds, context_turns: of a run that does not say otherwise.
+        notes: what belongs under the table.
+    """
+
+    name: str
+    summary: str
+    paper: str
+    table: str
+    preset: str = "quick"
+    seeds: tuple[int, ...] | None = Field(default=None, min_length=1)
+    context_turns: PositiveInt | None = None
+    notes: tuple[str, ...] = ()
+    groups: tuple[Group, ...] = Field(alias="group", min_length=1)
+    columns: tuple[SuiteColumn, ...] = Field(alias="column", min_length=1)
+    rows: tuple[SuiteRow, ...] = Field(alias="row", min_length=1)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The measures that we have, in the order of the columns."""
+        return tuple(column.metric for column in self.columns if not column.absent)
+
+    def on(self, corpus: str) -> Suite:
+        """The same on another corpus."""
+        groups = tuple(
+            group.model_copy(update={"corpus": corpus, "instead_of": group.corpus})
+            for group in self.groups
+        )
+        return self.model_copy(update={"groups": groups})
+
+    def printed_table(self) -> PrintedTable:
+        """The table in the paper."""
+        table = load_table(self.paper, self.table)
+        if not isinstance(table, PrintedTable):
+            raise InputError(
+                f"Table {self.table} of {self.paper} has no columns of measures", where=self.name
+            )
+        return table
+
+
+class CountedPart(_Part):
+    """A printed count: of the part `module` of the model of `system`."""
+
+    printed: str
+    system: str
+    module: str
+
+
+class CountSuite(_Part):
+    """A table of parameter counts; nothing is trained for it."""
+
+    name: str
+    summary: str
+    paper: str
+    table: str
+    kind: Literal["counts"]
+    parts: tuple[CountedPart, ...] = Field(alias="part", min_length=1)
+
+    def printed_table(self) -> ParameterTable:
+        """The table in the paper."""
+        table = load_table(self.paper, self.table)
+        if not isinstance(table, ParameterTable):
+            raise InputError(f"Table {self.table} of {self.paper} counts nothing", where=self.name)
+        return table
+
+
+_PACKAGE = "dialbench.suites"
+_Kind = TypeVar("_Kind", Suite, CountSuite)
+
+
+def names() -> list[str]:
+    """The suites that ship with dialbench."""
+    return toml.shipped(_PACKAGE)
+
+
+def load(name: str, *, where: str = "--suite") -> Suite | CountSuite:
+    """The suite called `name`, or the one in the file `name.toml`.
+
+    Raises:
+        InputError: there is none, or something in it does not fit; names the file and the key.
+    """
+    value = toml.find(_PACKAGE, "suite", name, where=where)
+    file = name if name.endswith(".toml") else f"{name}.toml"
+    if value.get("kind") == "counts":
+        return _checked(value, CountSuite, file)
+    suite = _checked(value, Suite, file)
+    _check_columns(suite, file)
+    _check_rows(suite, file)
+    return suite
+
+
+def load_runnable(name: str) -> Suite:
+    """The suite called `name`, if there is something to run.
+
+    Raises:
+        InputError: as `load`, or it is a table of counts.
+    """
+    suite = load(name)
+    if isinstance(suite, CountSuite):
+        raise InputError(
+            f"{name} counts parameters; there is nothing to run",
+            where="--suite",
+            hint=f"Write dialbench report --suite {name}.",
+        )
+    return suite
+
+
+def beside(paper: str, number: str) -> str:
+    """The name of the suite that stands beside a table of a paper.
+
+    Raises:
+        InputError: there is no such table, or no suite for it.
+    """
+    table = load_table(paper, number)
+    for name in names():
+        if load(name).printed_table() == table:
+            return name
+    raise InputError(
+        f"no suite stands beside table {number} of {paper} ({table.kind})",
+        where="--table",
+        hint="dialbench papers lists those that have one.",
+    )
+
+
+def _checked(value: dict[str, Any], kind: type[_Kind], file: str) -> _Kind:
+    suite = toml.check({**value, "name": Path(file).stem}, kind, where=file)
+    suite.printed_table()
+    return suite
+
+
+def _check_columns(suite: Suite, file: str) -> None:
+    table = suite.printed_table()
+    _refuse_twins([column.metric for column in suite.columns], f"{file}:column")
+    for number, column in enumerate(suite.columns):
+        where = f"{file}:column[{number}]"
+        if column.printed not in table.columns:
+            raise UnknownName.of(
+                "printed column", column.printed, table.columns, where=f"{where}.printed"
+            )
+        if not column.absent:
+            registry.needs([column.metric], where=f"{where}.metric")
+
+
+def _check_rows(suite: Suite, file: str) -> None:
+    table = suite.printed_table()
+    _refuse_twins([row.name for row in suite.rows], f"{file}:row")
+    known = {row.system for row in table.rows}
+    datasets = {row.dataset for row in table.rows if row.dataset} or {table.dataset}
+    for number, group in enumerate(suite.groups):
+        if group.dataset not in datasets:
+            where = f"{file}:group[{number}].dataset"
+            raise UnknownName.of("dataset", group.dataset, datasets, where=where)
+    for number, row in enumerate(suite.rows):
+        where = f"{file}:row[{number}]"
+        Decoding.parse(row.decoding, where=f"{where}.decoding")
+        if row.printed and row.printed not in known:
+            raise UnknownName.of("printed row", row.printed, known, where=f"{where}.printed")
+
+
+def _refuse_twins(found: list[str], where: str) -> None:
+    for name in found:
+        if found.count(name) > 1:
+            raise InputError(f"{name!r} is there twice", where=where)

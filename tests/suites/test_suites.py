@@ -1,0 +1,213 @@
+"""Suites as data: what ships is whole, and what is faulty is named by file and key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dialbench import presets, suites
+from dialbench.adapter import Registry
+from dialbench.errors import InputError
+from dialbench.plan import systems_of, under
+from dialbench.suites import CountSuite, Suite
+
+TABLES = [name for name in suites.names() if name != "paraformer-a1"]
+MINE = """
+summary = "mine"
+paper = "paraformer"
+table = "4"
+[[group]]
+corpus = "demo"
+dataset = "DailyDialog"
+[[column]]
+printed = "Dist-1"
+metric = "dist-1"
+[[row]]
+printed = "Alt"
+system = "unigram"
+[[row]]
+label = "My system"
+system = "copy-last"
+"""
+
+
+@pytest.fixture
+def mine(tmp_path: Path):
+    """Writes `MINE` with a change, and gives its path."""
+
+    def write(before: str = "", after: str = "") -> str:
+        assert before in MINE
+        path = tmp_path / "mine.toml"
+        path.write_text(MINE.replace(before, after, 1) if before else MINE + after)
+        return str(path)
+
+    return write
+
+
+def load(name: str) -> Suite:
+    suite = suites.load(name)
+    assert isinstance(suite, Suite)
+    return suite
+
+
+def test_there_is_one_for_every_table_of_the_two_papers() -> None:
+    assert set(suites.names()) == {
+        *(f"paraformer-{n}" for n in (1, 2, 4, 5, 6, 7)),
+        *(f"rl-{n}" for n in (1, 4, 5)),
+        "paraformer-a1",
+    }
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_rows_and_columns_are_the_papers_in_its_order(name: str) -> None:
+    suite = load(name)
+    table = suite.printed_table()
+    printed = [row.printed for row in suite.rows]
+    for group in suite.groups:
+        assert printed == [row.system for row in table.rows if row.dataset in ("", group.dataset)]
+    assert list(dict.fromkeys(c.printed for c in suite.columns)) == list(table.columns)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_row_is_a_system_with_options_that_fit(name: str) -> None:
+    suite = load(name)
+    systems, missing = systems_of(suite, Registry())
+    assert systems.keys() == {row.name for row in suite.rows}
+    assert not missing
+    jobs = [(systems[r.name].name, r.decoding) for r in suite.rows if r.name in systems]
+    assert len(jobs) == len(set(jobs))
+    for group in suite.groups:
+        for preset in presets.names():
+            settings = under(presets.load(preset), group).system
+            configs = [system.config(settings) for system in systems.values()]
+            for key, value in group.settings.get(preset, {}).items():
+                assert all(getattr(config, key) == value for config in configs)
+
+
+def test_paraformers_rows_differ_in_the_tables_own_options_alone() -> None:
+    """What a label of a grid says is what its row is trained with."""
+    for name, table in (("paraformer-5", "5"), ("paraformer-6", "6")):
+        suite = load(name)
+        systems, _ = systems_of(suite, Registry())
+        for row in suite.printed_table().rows:
+            config = systems[row.system].config({})
+            for key, value in (row.model_extra or {}).items():
+                assert getattr(config, key.lower()) == value, (table, row.system)
+
+
+def test_sizes_of_rl_5_are_the_printed_ones() -> None:
+    suite = load("rl-5")
+    systems, _ = systems_of(suite, Registry())
+    quick = presets.load("quick").system
+    for row in suite.printed_table().rows:
+        assert systems[row.system].config(quick).d_rand == (row.model_extra or {})["d_rand"]
+
+
+@pytest.mark.parametrize("preset", ["quick", "small", "paper"])
+def test_layouts_differ_at_every_preset(preset: str) -> None:
+    from dialbench_adapters.paraformer import randomized_layers
+
+    suite = load("paraformer-4")
+    systems, _ = systems_of(suite, Registry())
+    settings = under(presets.load(preset), suite.groups[0]).system
+    configs = [system.config(settings) for system in systems.values()]
+    layouts = {tuple(randomized_layers(c.layout, c.layers, c.alt_first)) for c in configs}
+    assert len(layouts) == 4
+
+
+def test_the_rl_papers_sizes_hold_at_preset_paper() -> None:
+    suite = load("rl-1")
+    systems, _ = systems_of(suite, Registry())
+    for group, size in zip(suite.groups, (64, 256), strict=True):
+        config = systems["RL Transformer"].config(under(presets.load("paper"), group).system)
+        assert (config.layers, config.attention, config.learning_rate) == (4, size, 1.5e-4)
+        assert (config.d_rand, config.output_link) == (512, "X")
+    assert suite.context_turns == 4
+
+
+def test_a_file_of_ones_own_may_add_rows(mine) -> None:
+    suite = load(mine())
+    assert (suite.name, suite.metrics) == ("mine", ("dist-1",))
+    assert [row.name for row in suite.rows] == ["Alt", "My system"]
+
+
+def test_another_corpus_is_remembered_as_such() -> None:
+    groups = load("rl-1").on("demo").groups
+    assert [group.corpus for group in groups] == ["demo", "demo"]
+    assert [group.instead_of for group in groups] == ["dailydialog", "empatheticdialogues"]
+
+
+FAULTS = {
+    "unknown paper": ('"paraformer"', '"parformer"', "Did you mean 'paraformer'?"),
+    "unknown table": ('table = "4"', 'table = "44"', "unknown table of paraformer '44'"),
+    "unknown row": (
+        'printed = "Alt"',
+        'printed = "Alternate"',
+        "mine.toml:row[0].printed: unknown printed row 'Alternate'. Did you mean 'Alt'?",
+    ),
+    "unknown column": (
+        'printed = "Dist-1"',
+        'printed = "Dist1"',
+        "mine.toml:column[0].printed: unknown printed column 'Dist1'. Did you mean 'Dist-1'?",
+    ),
+    "unknown measure": (
+        '"dist-1"',
+        '"dist-4"',
+        "mine.toml:column[0].metric: unknown metric 'dist-4'. Did you mean 'dist-",
+    ),
+    "unknown dataset": (
+        '"DailyDialog"',
+        '"DailyDialogue"',
+        "mine.toml:group[0].dataset: unknown dataset 'DailyDialogue'. Did you mean 'DailyDialog'?",
+    ),
+    "unknown key": ("corpus =", "corpora =", "mine.toml:group[0].corpus: Field required."),
+    "unknown decoding": (
+        'system = "unigram"',
+        'system = "unigram"\ndecoding = "gredy"',
+        "mine.toml:row[0].decoding: unknown decoding 'gredy'. Did you mean 'greedy'?",
+    ),
+    "no label": ('label = "My system"', "", "mine.toml:row[1]: Value error, a row needs printed"),
+    "neither system nor reason": (
+        'system = "copy-last"',
+        "",
+        "mine.toml:row[1]: Value error, a row needs either system or absent",
+    ),
+    "twice": ('label = "My system"', 'label = "Alt"', "mine.toml:row: 'Alt' is there twice"),
+    "no rows": (
+        MINE[MINE.index("[[row]]") :],
+        "",
+        "mine.toml:row: Field required",
+    ),
+    "no TOML": ("[[group]]", "[[group]", "mine.toml: this is no TOML"),
+    "a table of counts": ('table = "4"', 'table = "A.1"', "Table A.1 of paraformer has no columns"),
+}
+
+
+@pytest.mark.parametrize("case", FAULTS)
+def test_a_fault_names_the_file_and_the_key(mine, case: str) -> None:
+    before, after, message = FAULTS[case]
+    with pytest.raises(InputError) as caught:
+        suites.load(mine(before, after))
+    assert message.rstrip(".") in caught.value.message
+    assert "\n" not in caught.value.message
+
+
+def test_a_wrong_name_gets_a_near_match() -> None:
+    with pytest.raises(
+        InputError, match=r"--suite: unknown suite 'paraformer1'\. Did you mean 'para"
+    ):
+        suites.load("paraformer1")
+
+
+def test_counts_cannot_be_run() -> None:
+    assert isinstance(suites.load("paraformer-a1"), CountSuite)
+    with pytest.raises(InputError, match=r"there is nothing to run\. Write dialbench report"):
+        suites.load_runnable("paraformer-a1")
+
+
+def test_suites_are_found_by_what_they_stand_beside() -> None:
+    assert suites.beside("paraformer", "1") == "paraformer-1"
+    assert suites.beside("rl_transformer", "4") == "rl-4"
+    with pytest.raises(InputError, match=r"table 3 of paraformer \(human evaluation\)"):
+        suites.beside("paraformer", "3")
