@@ -104,11 +104,75 @@ class TiedOutput(nn.Module):
         return F.linear(hidden, self._words[0].weight, self.offset)
 
 
-class CausalModel(DialogueModel):
-    """The whole model: turn_1 EOS turn_2 EOS ... response EOS.
+class Continuing(DialogueModel):
+    """A model that goes on writing behind its context: turn_1 EOS turn_2 EOS ... response EOS.
 
     In a batch each context is followed by its PAD and then by the response; PAD is never
     attended to and takes no position, so the response goes on where the context ends.
+
+    Attributes:
+        output: what `read` gives -> (..., V) logits.
+    """
+
+    output: nn.Module
+
+    def read(
+        self,
+        tokens: Tensor,
+        places: Tensor,
+        seen: Tensor,
+        past: Sequence[KeysValues] | None = None,
+        last: int = 1,
+    ) -> tuple[Tensor, list[KeysValues]]:
+        """Reads tokens behind those that were read before.
+
+        Args:
+            tokens: (N, T), SEP and BOS where a turn ends.
+            places: (N, T) or (1, T) positions, from 0.
+            seen: (N, P + T) real tokens; each sees those up to itself.
+            past: keys and values of P earlier tokens for each layer, or None.
+            last: of how many tokens, counted from the end, outputs are wanted.
+
+        Returns:
+            (N, last, n) what `output` takes, and keys and values of all tokens so far.
+        """
+        raise NotImplementedError
+
+    def hidden(self, batch: Batch) -> Tensor:
+        """(B, T, n) what `output` takes, under the true response."""
+        seen = batch.source.ne(PAD)
+        S, T = seen.shape[1], batch.target.shape[1]
+        numbers = torch.arange(S + T, device=seen.device)
+        # BOS stands where the last turn ends: it becomes that turn's EOS.
+        after = seen.sum(1, keepdim=True) + numbers[:T]
+        places = torch.cat([numbers[:S].expand(len(seen), S), after], 1)
+        tokens = torch.cat([batch.source, batch.inputs], 1)
+        x, _ = self.read(tokens, places, F.pad(seen, (0, T), value=True), last=T)
+        return x
+
+    def loss(self, batch: Batch, step: int) -> Losses:
+        """Negative log-likelihood, mean over the response's tokens and its EOS."""
+        return word_loss(self.hidden(batch), self.output, batch)
+
+    def start(self, batch: Batch) -> State:
+        """Reads the contexts, the EOS of their last turn left to the first step."""
+        seen = batch.source.ne(PAD)
+        numbers = torch.arange(seen.shape[1], device=seen.device)
+        _, row = self.read(batch.source, numbers[None], seen)
+        return State({"seen": seen, "length": seen.sum(1, keepdim=True)}, row)
+
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """(B * width,) tokens -> logits (B * width, V)."""
+        seen, length = (
+            state.example[key].repeat_interleave(state.width, 0) for key in ("seen", "length")
+        )
+        seen = F.pad(seen, (0, state.length + 1), value=True)
+        x, row = self.read(tokens[:, None], length + state.length, seen, state.row)
+        return self.output(x[:, 0]), replace(state, row=row, length=state.length + 1)
+
+
+class CausalModel(Continuing):
+    """The stack with its words and positions.
 
     Args:
         sizes: of everything but the vocabulary.
@@ -138,67 +202,27 @@ class CausalModel(DialogueModel):
         self,
         tokens: Tensor,
         places: Tensor,
-        mask: Tensor,
+        seen: Tensor,
         past: Sequence[KeysValues] | None = None,
+        last: int = 1,
     ) -> tuple[Tensor, list[KeysValues]]:
-        """Reads tokens behind those that were read before.
-
-        Args:
-            tokens: (N, T).
-            places: (N, T) or (1, T) positions, from 0.
-            mask: True where a token may be seen, broadcast to (N, H, T, P + T).
-            past: keys and values of P earlier tokens for each layer, or None.
-
-        Returns:
-            (N, T, n) normalised outputs, and keys and values of all tokens so far.
-        """
+        """As `Continuing.read`: (N, last, n) normalised outputs."""
+        mask = _causal(seen, tokens.shape[1])
         ended = torch.where(tokens.eq(SEP) | tokens.eq(BOS), EOS, tokens)
         x = self.dropout(self.embedding(ended) + self.positions(places))
         presents = []
         for number, layer in enumerate(self.layers):
             x, present = layer(x, past[number] if past else None, mask)
             presents.append(present)
-        return self.norm(x), presents
-
-    def hidden(self, batch: Batch) -> Tensor:
-        """(B, T, n) outputs under the true response."""
-        seen = batch.source.ne(PAD)
-        S, T = seen.shape[1], batch.target.shape[1]
-        numbers = torch.arange(S + T, device=seen.device)
-        # BOS stands where the last turn ends: it becomes that turn's EOS.
-        after = seen.sum(1, keepdim=True) + numbers[:T]
-        places = torch.cat([numbers[:S].expand(len(seen), S), after], 1)
-        tokens = torch.cat([batch.source, batch.inputs], 1)
-        x, _ = self.read(tokens, places, _causal(F.pad(seen, (0, T), value=True)))
-        return x[:, S:]
+        return self.norm(x[:, -last:]), presents
 
     def logits(self, batch: Batch) -> Tensor:
         """(B, T, V) under the true response."""
         return self.output(self.hidden(batch))  # type: ignore[no-any-return]
 
-    def loss(self, batch: Batch, step: int) -> Losses:
-        """Negative log-likelihood, mean over the response's tokens and its EOS."""
-        return word_loss(self.hidden(batch), self.output, batch)
 
-    def start(self, batch: Batch) -> State:
-        """Reads the contexts, the EOS of their last turn left to the first step."""
-        seen = batch.source.ne(PAD)
-        numbers = torch.arange(seen.shape[1], device=seen.device)
-        _, row = self.read(batch.source, numbers[None], _causal(seen))
-        return State({"seen": seen, "length": seen.sum(1, keepdim=True)}, row)
-
-    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        """(B * width,) tokens -> logits (B * width, V)."""
-        seen, length = (
-            state.example[key].repeat_interleave(state.width, 0) for key in ("seen", "length")
-        )
-        mask = F.pad(seen, (0, state.length + 1), value=True)[:, None, None]
-        x, row = self.read(tokens[:, None], length + state.length, mask, state.row)
-        return self.output(x[:, 0]), replace(state, row=row, length=state.length + 1)
-
-
-def _causal(seen: Tensor) -> Tensor:
-    # (B, T) real tokens -> (B, 1, T, T), what each may see
-    size = seen.shape[1]
-    before = torch.ones(size, size, dtype=torch.bool, device=seen.device).tril()
+def _causal(seen: Tensor, size: int) -> Tensor:
+    # (N, P + T) real tokens -> (N, 1, T, P + T), what each of the last T = size may see
+    total = seen.shape[1]
+    before = torch.ones(size, total, dtype=torch.bool, device=seen.device).tril(total - size)
     return seen[:, None, None] & before

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,8 @@ TINY = {
     "layers": 2,
     "feed_forward": 24,
     "hidden": 12,
+    "latent": 6,
+    "latent_hidden": 10,
     "vocabulary": 100,
     "context_tokens": 30,
     "response_tokens": 10,
@@ -97,3 +101,113 @@ def ready(build, eight):
         return model, make_batch(data, np.arange(8), "cpu", seed, "infer")
 
     return ready
+
+
+TALK = ["Is the bakery open?", "it opens at seven.", "call their office.", "over there, i think."]
+END = "<|end|>"
+
+
+def _tokenizer(front: bool, behind: bool) -> Any:
+    """Byte pairs of four lines; `front` and `behind`: what is put around every text."""
+    from tokenizers import ByteLevelBPETokenizer
+    from tokenizers.processors import TemplateProcessing
+    from transformers import PreTrainedTokenizerFast
+
+    pairs = ByteLevelBPETokenizer()
+    # The end of text is neither the first nor the last token, so that a wrong place shows.
+    special = ["<pad>", "<s>", END, "<unk>"]
+    pairs.train_from_iterator(TALK, 300, special_tokens=special, show_progress=False)
+    pairs._tokenizer.post_processor = TemplateProcessing(
+        single=" ".join(["<s>"] * front + ["$A"] + [END] * behind),
+        special_tokens=[("<s>", 1), (END, 2)],
+    )
+    names = {"bos": "<s>", "eos": END, "unk": "<unk>", "pad": "<pad>"}
+    return PreTrainedTokenizerFast(
+        tokenizer_object=pairs._tokenizer,
+        **{f"{name}_token": token for name, token in names.items()},
+    )
+
+
+def _model(kind: str, words: int) -> Any:
+    """Weights far from nothing, so that a wrong place shows."""
+    import transformers as library
+
+    tokens = {"vocab_size": words, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+    bart = {
+        "d_model": 32,
+        "encoder_layers": 2,
+        "decoder_layers": 2,
+        "init_std": 0.3,
+        "encoder_attention_heads": 4,
+        "decoder_attention_heads": 4,
+        "encoder_ffn_dim": 48,
+        "decoder_ffn_dim": 48,
+        "max_position_embeddings": 64,
+    }
+    llama = {
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "max_position_embeddings": 64,
+        "initializer_range": 0.3,
+        "tie_word_embeddings": kind == "qwen2",
+    }
+    gpt2 = {"n_positions": 64, "n_embd": 32, "n_layer": 2, "n_head": 4, "initializer_range": 0.3}
+    t5 = {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4}
+    kinds = {
+        "gpt2": (library.GPT2LMHeadModel, library.GPT2Config, gpt2),
+        "llama": (library.LlamaForCausalLM, library.LlamaConfig, llama),
+        "qwen2": (library.Qwen2ForCausalLM, library.Qwen2Config, llama),
+        "t5": (
+            library.T5ForConditionalGeneration,
+            library.T5Config,
+            {**t5, "decoder_start_token_id": 0},
+        ),
+        "bart": (
+            library.BartForConditionalGeneration,
+            library.BartConfig,
+            {**bart, "decoder_start_token_id": 2},
+        ),
+        "blenderbot": (
+            library.BlenderbotForConditionalGeneration,
+            library.BlenderbotConfig,
+            {**bart, "decoder_start_token_id": 1},
+        ),
+    }
+    model, config, sizes = kinds[kind]
+    return model(config(**tokens, **sizes))
+
+
+# What the tokenizers of these families put around a text.
+_AROUND = {
+    "gpt2": (False, False),
+    "llama": (True, False),
+    "qwen2": (False, False),
+    "t5": (False, True),
+    "bart": (True, True),
+    "blenderbot": (False, True),
+}
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory) -> Callable[[str], Path]:
+    """The folder of a tiny checkpoint of that kind, as real ones are published."""
+    import torch
+    from transformers.utils.logging import disable_progress_bar
+
+    disable_progress_bar()
+
+    @cache
+    def make(kind: str) -> Path:
+        folder = tmp_path_factory.mktemp("checkpoints") / f"tiny-{kind}"
+        tokenizer = _tokenizer(*_AROUND[kind])
+        tokenizer.save_pretrained(folder)
+        with torch.random.fork_rng():
+            torch.manual_seed(1)
+            # four more rows than tokens, as published models often have
+            _model(kind, len(tokenizer) + 4).save_pretrained(folder)
+        return folder
+
+    return make

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from dialbench_adapters.blocks.causal import CausalModel, CausalSizes
-from dialbench_adapters.gpt2 import GPT2, BytePairs, GPT2Config, pretrained_model
+from dialbench_adapters.gpt2 import GPT2, GPT2Config
+from dialbench_adapters.hf import HF
 
-from dialbench.adapter import Registry, Run
+from dialbench.adapter import Progress, Registry, Run
 from dialbench.errors import InputError
-from dialbench.neural.data import encode, make_batch
 from dialbench.neural.decoding import decode
 from dialbench.neural.model import count_parameters
 from dialbench.neural.training import Trainer
@@ -48,7 +43,7 @@ class TestSize:
 
     @pytest.mark.parametrize(
         "options",
-        ["heads=3", "layers=0", "dropout=1", "tuning_rate=0", "tuning_epochs=0", "positions=41"],
+        ["heads=3", "layers=0", "dropout=1", "tuning_rate=0", "tune=false", "positions=41"],
     )
     def test_what_cannot_be_built(self, options):
         with pytest.raises(InputError, match=options.split("=")[0]):
@@ -57,6 +52,7 @@ class TestSize:
     def test_the_title_says_what_it_is(self):
         assert GPT2.title(GPT2Config()) == "GPT-2 (small, from scratch)" == GPT2.card.title
         assert GPT2.title(GPT2Config(weights="folder")) == "GPT-2"
+        assert GPT2.title(GPT2Config(weights="folder", tune=False)) == "GPT-2 (zero-shot)"
 
 
 @pytest.fixture
@@ -72,8 +68,8 @@ def one_sequence(model, context: list[int], response: list[int]) -> torch.Tensor
     """(T, V) logits at the response, from a pass over one sequence that nothing pads."""
     tokens = [EOS if word == SEP else word for word in context] + [EOS] + response[:-1]
     size = len(tokens)
-    mask = torch.ones(size, size, dtype=torch.bool).tril()
-    x, _ = model.read(torch.tensor([tokens]), torch.arange(size)[None], mask)
+    seen = torch.ones(1, size, dtype=torch.bool)
+    x, _ = model.read(torch.tensor([tokens]), torch.arange(size)[None], seen, last=size)
     return model.output(x[0, len(context) :])
 
 
@@ -105,9 +101,9 @@ class TestSequence:
         model, batch = made
         seen, plain = [], model.read
 
-        def read(tokens, places, *rest):
+        def read(tokens, places, *rest, **options):
             seen.append((tokens, places.expand(tokens.shape)))
-            return plain(tokens, places, *rest)
+            return plain(tokens, places, *rest, **options)
 
         monkeypatch.setattr(model, "read", read)
         lengths = batch.source.ne(PAD).sum(1)
@@ -202,117 +198,27 @@ def test_from_scratch_needs_no_transformers_library(build):
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
 
 
-OFFLINE = """
-import socket, sys
-def refuse(*_): raise AssertionError("a connection was tried")
-socket.socket.connect = socket.getaddrinfo = refuse
-from dialbench_adapters.gpt2 import BytePairs, GPT2Config, pretrained_model
-config = GPT2Config(weights="somebody/tiny", context_tokens=20, response_tokens=20)
-print(len(BytePairs(config.weights)), pretrained_model(config).output.out_features)
-"""
-
-
-TALK = ["Is the bakery open?", "it opens at seven.", "call their office.", "over there, i think."]
-
-
 @pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory) -> Path:
-    """A tiny GPT-2 with a byte-pair tokeniser, as the real one is published."""
-    from tokenizers import ByteLevelBPETokenizer
-    from transformers import GPT2Config as Sizes
-    from transformers import GPT2LMHeadModel, PreTrainedTokenizerFast
-
-    folder = tmp_path_factory.mktemp("tiny")
-    pairs = ByteLevelBPETokenizer()
-    # The real one's end of text is its last token; here it lies among the others.
-    pairs.train_from_iterator(TALK, 300, special_tokens=["<|endoftext|>"], show_progress=False)
-    end = "<|endoftext|>"
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=pairs._tokenizer, bos_token=end, eos_token=end, unk_token=end
-    )
-    tokenizer.save_pretrained(folder)
-    number = tokenizer.eos_token_id
-    torch.manual_seed(1)
-    sizes = Sizes(
-        vocab_size=len(tokenizer),
-        n_positions=64,
-        n_embd=32,
-        n_layer=2,
-        n_head=4,
-        initializer_range=0.3,  # far from nothing, so that a wrong place shows
-        bos_token_id=number,
-        eos_token_id=number,
-    )
-    GPT2LMHeadModel(sizes).save_pretrained(folder, safe_serialization=True)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def tuned(checkpoint, build, eight, tmp_path_factory):
-    adapter = build(f"gpt2[weights={checkpoint}]", tuning_epochs=3)
+def tuned(tiny, build, eight, tmp_path_factory):
+    adapter = build(f"gpt2[weights={tiny('gpt2')}]", tuning_epochs=3)
     adapter.fit(eight, eight, Run(2, folder=tmp_path_factory.mktemp("run")))
     return adapter
 
 
 class TestPretrained:
-    def test_logits_are_those_of_the_library(self, checkpoint, eight):
-        from transformers import AutoTokenizer, GPT2LMHeadModel
+    """What hf does not show already: see test_hf.py for the model and its sequences."""
 
-        config = GPT2Config(weights=str(checkpoint), context_tokens=20, response_tokens=20)
-        model = pretrained_model(config).double().eval()
-        theirs = GPT2LMHeadModel.from_pretrained(checkpoint).double().eval()
-        tokenizer = AutoTokenizer.from_pretrained(checkpoint)
-        end, pairs = tokenizer.eos_token_id, BytePairs(str(checkpoint))
-        contexts = [Context(["over there", "is it open"], "a"), Context(["seven"], "b")]
-        responses = ["i think", "call their office"]
-        data = encode(contexts, pairs, 20, responses, 20)
-        batch = make_batch(data, np.arange(2), "cpu")
-        ours = model.logits(batch)
-        columns = [EOS if n == end else 5 + n - (n > end) for n in range(len(tokenizer))]
-        for row, (context, response) in enumerate(zip(contexts, responses, strict=True)):
-            turns = [[*tokenizer.encode(turn), end] for turn in context]
-            answer = tokenizer.encode(response)
-            tokens = [*(n for turn in turns for n in turn), *answer]
-            expected = theirs(torch.tensor([tokens])).logits[0, -len(answer) - 1 :]
-            found = ours[row, : len(answer) + 1][:, columns]
-            assert torch.allclose(found, expected, rtol=0, atol=1e-9)
-            losses = expected.log_softmax(-1)[range(len(answer) + 1), [*answer, end]]
-            alone = model.loss(make_batch(data, np.array([row]), "cpu"), 0)
-            assert alone.total.item() == pytest.approx(-losses.mean().item())
-
-    def test_text_goes_there_and_back(self, checkpoint):
-        pairs = BytePairs(str(checkpoint))
-        for text in [*TALK, "zürich costs £5 ☃", "i don't."]:
-            words = tokenize(text)
-            numbers = pairs.encode(words)
-            assert min(numbers) > SEP
-            assert tokenize("".join(pairs.decode([*numbers, EOS, 9]))) == words
-        assert pairs.decode([EOS, 9]) == []
-        assert pairs.encode([]) == []
-
-    def test_words_are_the_checkpoints(self, checkpoint):
-        config = GPT2Config(weights=str(checkpoint), context_tokens=20, response_tokens=20)
-        model, pairs = pretrained_model(config), BytePairs(str(checkpoint))
-        assert model.output.out_features == len(pairs)
-        # the suite's specials are four rows more than the checkpoint has
-        n, V = 32, len(pairs)
-        assert count_parameters(model)["parameters"] == (
-            V * n + 64 * n + 2 * (12 * n * n + 13 * n) + 2 * n
-        )
-        assert len(pairs) == len(pairs.tokenizer) + 4
-
-    @pytest.mark.parametrize("decoding", ["greedy", "top-p:0.9", "beam:3"])
+    @pytest.mark.parametrize("decoding", ["greedy", "beam:3"])
     def test_answers_depend_on_no_batch_and_survive_saving(self, tuned, decoding, asked, tmp_path):
         how, run = Decoding.parse(decoding), Run(2)
         answers = tuned.respond(asked, how, run)
         assert any(answers)
         assert tuned.respond(asked[::-1], how, run)[::-1] == answers
-        assert [tuned.respond([one], how, run)[0] for one in asked] == answers
         tuned.save(tmp_path)
         loaded = GPT2.load(tmp_path, replace(tuned.config, answer_batch=100))
         assert loaded.respond(asked, how, run) == answers
 
-    def test_is_tuned_with_its_own_rates(self, checkpoint, build, eight, tmp_path, monkeypatch):
+    def test_is_tuned_with_its_own_rates(self, tiny, build, eight, tmp_path, monkeypatch):
         made = []
 
         class Spy(Trainer):
@@ -320,8 +226,8 @@ class TestPretrained:
                 super().__init__(*args, **options)
                 made.append(self)
 
-        monkeypatch.setattr("dialbench_adapters.gpt2.Trainer", Spy)
-        adapter = build(f"gpt2[weights={checkpoint}]", tuning_epochs=1)
+        monkeypatch.setattr("dialbench_adapters.blocks.tuning.Trainer", Spy)
+        adapter = build(f"gpt2[weights={tiny('gpt2')}]", tuning_epochs=1)
         adapter.fit(eight, eight, Run(2, folder=tmp_path))
         (trainer,) = made
         (group,) = trainer.optimiser.param_groups
@@ -332,91 +238,37 @@ class TestPretrained:
         assert adapter.history.epoch == 1
         assert GPT2Config().tuning().epochs == 5
 
-    def test_starts_at_the_pretrained_weights(self, checkpoint, build, eight, tmp_path):
-        adapter = build(f"gpt2[weights={checkpoint}]", tuning_epochs=1, tuning_rate=1e-12)
+    def test_starts_at_the_pretrained_weights(self, tiny, build, eight, tmp_path):
+        from transformers import GPT2LMHeadModel
+
+        adapter = build(f"gpt2[weights={tiny('gpt2')}]", tuning_epochs=1, tuning_rate=1e-12)
         adapter.fit(eight, eight, Run(2, folder=tmp_path))
-        expected = pretrained_model(adapter.config).state_dict()
-        for name, tensor in adapter.model.state_dict().items():
+        expected = GPT2LMHeadModel.from_pretrained(tiny("gpt2")).state_dict()
+        found = adapter.model.library.state_dict()
+        assert found.keys() == expected.keys()
+        for name, tensor in found.items():
             assert torch.allclose(tensor.float(), expected[name], atol=1e-8), name
 
-    def test_an_interrupted_tuning_goes_on(self, tuned, checkpoint, build, eight, tmp_path):
-        def fitted(epochs: int):
-            adapter = build(f"gpt2[weights={checkpoint}]", tuning_epochs=epochs)
-            adapter.fit(eight, eight, Run(2, folder=tmp_path))
-            return adapter
+    def test_the_rows_note_names_the_corpus_of_the_paper(self, tiny, build, eight, tmp_path):
+        class Notes(Progress):
+            def warn(self, text):
+                said.append(text)
 
-        fitted(1)
-        resumed = fitted(3)
-        assert resumed.curve() == tuned.curve()
+        said = []
+        run = Run(2, folder=tmp_path, progress=Notes())
+        build(f"gpt2[weights={tiny('gpt2')}]", tuning_epochs=1).fit(eight, eight, run)
+        (note,) = said
+        assert "fine-tuned on this corpus" in note
+        assert "DailyDialog only" in note
+        build(f"gpt2[weights={tiny('gpt2')},tune=false]").fit(eight, eight, run)
+        assert len(said) == 1
 
-
-class TestRefused:
-    def refuse(self, weights, match: str, **options):
-        config = GPT2Config(weights=str(weights), **options)
-        with pytest.raises(InputError, match=match) as caught:
-            pretrained_model(config)
+    def test_another_kind_of_model(self, tiny):
+        with pytest.raises(InputError, match="is a llama, no gpt2") as caught:
+            GPT2.inspect(GPT2Config(weights=str(tiny("llama"))), ())
         assert "\n" not in caught.value.message
-        assert str(weights) in caught.value.message
 
-    def test_missing_folder(self, tmp_path):
-        self.refuse(tmp_path / "nowhere", "no pretrained GPT-2 can be read")
-
-    def test_name_that_is_not_in_the_cache(self, tmp_path, monkeypatch):
-        def connect(*args):
-            raise AssertionError("a connection was tried")
-
-        monkeypatch.setattr("socket.socket.connect", connect)
-        self.refuse("nobody/no-such-model", "no pretrained GPT-2 can be read")
-
-    def test_a_name_in_the_cache_is_read_without_a_connection(self, checkpoint, tmp_path):
-        entry = tmp_path / "hub" / "models--somebody--tiny"
-        (entry / "refs").mkdir(parents=True)
-        (entry / "refs" / "main").write_text("a" * 40)
-        shutil.copytree(checkpoint, entry / "snapshots" / ("a" * 40))
-        done = subprocess.run(
-            [sys.executable, "-c", OFFLINE],
-            env={**os.environ, "HF_HOME": str(tmp_path)},
-            capture_output=True,
-            text=True,
-        )
-        assert done.stderr == ""
-        size = str(len(BytePairs(str(checkpoint))))
-        assert done.stdout.split() == [size, size]
-
-    def test_missing_tokenizer(self, checkpoint, tmp_path):
-        for name in ("config.json", "model.safetensors"):
-            (tmp_path / name).write_bytes((checkpoint / name).read_bytes())
-        with pytest.raises(InputError, match=f"the tokenizer of weights={tmp_path}"):
-            BytePairs(str(tmp_path))
-
-    def test_pickled_weights(self, checkpoint, tmp_path):
-        (tmp_path / "config.json").write_bytes((checkpoint / "config.json").read_bytes())
-        (tmp_path / "pytorch_model.bin").write_bytes(b"never opened")
-        self.refuse(tmp_path, "safetensors", context_tokens=10, response_tokens=10)
-
-    def test_no_end_of_text(self, tmp_path):
-        facts = {"model_type": "gpt2", "vocab_size": 300, "eos_token_id": 50_256}
-        (tmp_path / "config.json").write_text(json.dumps(facts))
-        self.refuse(tmp_path, "no end-of-text")
-
-    def test_damaged_weights(self, checkpoint, tmp_path):
-        (tmp_path / "config.json").write_bytes((checkpoint / "config.json").read_bytes())
-        whole = (checkpoint / "model.safetensors").read_bytes()
-        (tmp_path / "model.safetensors").write_bytes(whole[:-100])
-        self.refuse(tmp_path, "can be read", context_tokens=10, response_tokens=10)
-
-    def test_weights_that_lack_some(self, checkpoint, tmp_path):
-        from safetensors.torch import load_file, save_file
-
-        (tmp_path / "config.json").write_bytes((checkpoint / "config.json").read_bytes())
-        tensors = load_file(checkpoint / "model.safetensors")
-        tensors.pop("transformer.h.1.mlp.c_fc.weight")
-        save_file(tensors, tmp_path / "model.safetensors", {"format": "pt"})
-        self.refuse(tmp_path, "lacks .*h.1.mlp.c_fc", context_tokens=10, response_tokens=10)
-
-    def test_another_kind_of_model(self, tmp_path):
-        (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert"}))
-        self.refuse(tmp_path, "is a bert, no gpt2")
-
-    def test_too_few_positions(self, checkpoint):
-        self.refuse(checkpoint, "64 positions", context_tokens=24, response_tokens=40)
+    def test_its_fingerprint_holds_the_weights(self, tiny):
+        config = GPT2Config(weights=str(tiny("gpt2")), context_tokens=20, response_tokens=20)
+        assert GPT2.inspect(config, ()) == HF.inspect(config, ())
+        assert GPT2.inspect(GPT2Config(), ()) == {}

@@ -1,0 +1,146 @@
+"""Finished responses as a row beside systems that are trained here.
+
+A line of the file answers the example with its id; without ids, lines answer the examples in
+order if there are as many, else those with the same context. Wherever a line gives a context, the
+turns it shares with the example's must hold the same words.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from dialbench.adapter import Adapter, Card, Run
+from dialbench.errors import InputError
+from dialbench.files.lines import PACKED
+from dialbench.files.responses import Answer, read_answers
+from dialbench.records import Context, Decoding
+from dialbench.text.tokenizer import tokenize
+
+
+@dataclass(frozen=True)
+class FileConfig:
+    """Which responses, and how they are called.
+
+    Attributes:
+        path: a JSON-lines file as `dialbench score` reads it.
+        name: of the row; the file's name without its ending if empty.
+    """
+
+    path: str = ""
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.path:
+            raise ValueError("name the responses with path=FILE.jsonl")
+
+
+class File(Adapter):
+    """Responses that another program gave."""
+
+    name = "file"
+    card = Card(title="", family="other", summary="finished responses, read from path=FILE.jsonl")
+    Config = FileConfig
+    config: FileConfig
+    titled_options: ClassVar[frozenset[str]] = frozenset({"path", "name"})
+
+    @classmethod
+    def title(cls, config: FileConfig) -> str:
+        """The name that was given, or the file's."""
+        path = Path(config.path)
+        bare = path.with_suffix("") if path.suffix in PACKED else path
+        return config.name or bare.stem
+
+    @classmethod
+    def inspect(cls, config: FileConfig, contexts: Sequence[Context]) -> Mapping[str, Any]:
+        """The file's checksum, once every context has its response."""
+        _responses(config, contexts)
+        with Path(config.path).open("rb") as file:
+            return {"responses": hashlib.file_digest(file, "sha256").hexdigest()}
+
+    def respond(self, contexts: Sequence[Context], decoding: Decoding, run: Run) -> list[str]:
+        """The file's responses in the order of the contexts."""
+        found, unused = _responses(self.config, contexts)
+        run.progress.warn(f"responses of {Path(self.config.path).name}, made elsewhere")
+        if unused:
+            run.progress.warn(f"{unused:,} further responses of its file answer no example here")
+        return [answer.response for answer in found]
+
+
+def _responses(config: FileConfig, contexts: Sequence[Context]) -> tuple[list[Answer], int]:
+    # The answer to each context, and how many answers are left over.
+    answers = list(read_answers(Path(config.path), where="--models file path"))
+    if answers[0].id is not None:
+        found = _by_id(answers, contexts)
+    elif len(answers) == len(contexts):
+        found = list(answers)
+    else:
+        found = _by_context(answers, contexts)
+    matched = [answer for answer in found if answer is not None]
+    if len(matched) < len(contexts):
+        raise _missing(answers, contexts, found)
+    for answer, context in zip(matched, contexts, strict=True):
+        _demand_same(answer, context)
+    return matched, len(answers) - len(matched)
+
+
+def _by_id(answers: Sequence[Answer], contexts: Sequence[Context]) -> list[Answer | None]:
+    for answer in answers:
+        if answer.id is None:
+            raise InputError(
+                "this line has no id, but others have",
+                where=answer.where,
+                hint="Give every response its example's id, or leave all ids out.",
+            )
+    by_id = {answer.id: answer for answer in answers}
+    return [by_id.get(context.id) for context in contexts]
+
+
+def _by_context(answers: Sequence[Answer], contexts: Sequence[Context]) -> list[Answer | None]:
+    # Examples of the same context take their lines in order.
+    lines: dict[tuple[str, ...], deque[Answer]] = defaultdict(deque)
+    for answer in answers:
+        if answer.context:
+            lines[_words(answer.context)].append(answer)
+    return [
+        same.popleft() if (same := lines.get(_words(context))) else None for context in contexts
+    ]
+
+
+def _words(context: Sequence[str]) -> tuple[str, ...]:
+    return tuple(" ".join(tokenize(turn)) for turn in context)
+
+
+def _demand_same(answer: Answer, context: Context) -> None:
+    shared = min(len(answer.context), len(context))
+    if shared and _words(answer.context[-shared:]) != _words(context[-shared:]):
+        by = f"the example {context.id}" if answer.id is not None else "that of its place"
+        raise InputError(
+            f"answers another context than {by} has",
+            where=answer.where,
+            hint="Answer the test split of the same corpus, in its order or with its ids.",
+        )
+
+
+def _missing(
+    answers: Sequence[Answer], contexts: Sequence[Context], found: Sequence[Answer | None]
+) -> InputError:
+    gap = found.index(None)
+    count = sum(answer is None for answer in found)
+    used = {id(answer) for answer in found}
+    stray = next((answer for answer in answers if id(answer) not in used), answers[-1])
+    foreign = "this line answers no example, and " if id(stray) not in used else ""
+    hint = f"Add them, or answer the first {gap:,} only with --limit-test {gap}." if gap else _ADD
+    return InputError(
+        f"{foreign}{count:,} of {len(contexts):,} examples have no response in the file, "
+        f"the first being {contexts[gap].id}",
+        where=stray.where,
+        hint=hint,
+    )
+
+
+_ADD = "Give every response the id or the context of the example it answers."

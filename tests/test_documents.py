@@ -1,0 +1,65 @@
+"""What the documents show works as it stands there."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+FEW = ["--limit-train", 60, "--limit-test", 20, "--metrics", "length,dist-1", "--formats", "txt"]
+QUIET = ["--device", "cpu", "--progress", "none"]
+
+
+def blocks(document: str, language: str) -> list[str]:
+    """The code blocks of a document that are marked with this language ("": not at all)."""
+    text = (ROOT / document).read_text(encoding="utf-8")
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [code for mark, code in found if mark == language]
+
+
+def commands(document: str) -> list[list[str]]:
+    lines = [line for block in blocks(document, "") for line in block.splitlines()]
+    return [shlex.split(line, comments=True) for line in lines if line.startswith("dialbench run")]
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/adding-an-adapter.md"])
+def test_the_worked_example_makes_a_row(
+    document: str,
+    command: Callable[..., Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (code,) = (code for code in blocks(document, "python") if "class Echo" in code)
+    (line,) = (line for line in commands(document) if "echo.py" in line)
+    monkeypatch.chdir(tmp_path)
+    Path("echo.py").write_text(code, encoding="utf-8")
+    line[line.index("--models") + 1] = "echo,copy-last"
+    spoken = command(*line[1:], *FEW, *QUIET)
+    assert spoken.code == 0, spoken.err
+    (table,) = Path("results/runs/report").glob("*.txt")
+    rows = table.read_text(encoding="utf-8").splitlines()
+    echo, last = (next(row for row in rows if row.startswith(n)) for n in ("echo", "Copy last"))
+    assert echo.split()[1:] == last.split()[3:]
+
+
+def test_finished_responses_become_the_row_that_the_document_shows(
+    command: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = commands("docs/adding-an-adapter.md")
+    (line,) = (line for line in lines if any("file[path=" in word for word in line))
+    monkeypatch.chdir(tmp_path)
+    assert command("run", "--models", "copy-last", *FEW, "--limit-test", 100, *QUIET).code == 0
+    (found,) = Path("results/runs").glob("answers/*/responses.jsonl")
+    theirs = [json.loads(row) for row in found.read_text(encoding="utf-8").splitlines()]
+    text = "".join(json.dumps({"id": row["id"], "response": "yes !"}) + "\n" for row in theirs)
+    Path("theirs.jsonl").write_text(text, encoding="utf-8")
+    spoken = command(*line[1:], *FEW[:2], *FEW[4:], *QUIET)
+    assert spoken.code == 0, spoken.err
+    assert "Their model" in spoken.out
+    assert "responses of theirs.jsonl, made elsewhere" in spoken.out
