@@ -156,7 +156,7 @@ def _curves(members: Sequence[Line]) -> Figure:
     across = min(4, len(members))
     down = math.ceil(len(members) / across)
     shape = {"nrows": down, "ncols": across, "sharex": True, "sharey": True, "squeeze": False}
-    drawn, axes = figure(max(1.9 * across, 3.2), 1.5 * down + 0.9, **shape)
+    drawn, axes = figure(max(1.9 * across, 3.4), 1.5 * down + 1.1, **shape)
     panels = list(axes.flat)
     for panel, line in zip(panels, members, strict=False):
         for other in members:
@@ -174,7 +174,7 @@ def _curves(members: Sequence[Line]) -> Figure:
         panel.tick_params(axis="x", labelbottom=True)
     drawn.supxlabel("epoch", fontsize=9)
     drawn.supylabel("loss", fontsize=9)
-    _legend(drawn, several=len(members) > 1)
+    _legend(drawn, several=len(members) > 1, columns=4 if across == 4 else 2)
     return drawn
 
 
@@ -195,7 +195,7 @@ def _points(result: Result, key: str) -> list[tuple[float, float]]:
     return [(epoch, loss) for epoch, loss in found if math.isfinite(loss)]
 
 
-def _legend(drawn: Figure, *, several: bool) -> None:
+def _legend(drawn: Figure, *, several: bool, columns: int) -> None:
     from matplotlib.lines import Line2D
 
     handles = [
@@ -205,7 +205,7 @@ def _legend(drawn: Figure, *, several: bool) -> None:
         Line2D([], [], color=PALE, linewidth=1.5, label="other systems, validation"),
     ]
     shown = handles if several else handles[:3]
-    drawn.legend(handles=shown, loc="outside upper center", ncols=len(shown), frameon=False)
+    drawn.legend(handles=shown, loc="outside upper center", ncols=columns, frameon=False)
 
 
 def _point(row: Row, across: Column, up: Column) -> labels.Point:

@@ -144,6 +144,17 @@ def test_a_training_is_drawn_once_however_it_answers(result):
     assert len(axes.lines) == 2 * 3
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
+def test_all_of_the_legend_is_on_the_page(result, count):
+    curve = [{"epoch": 1.0, "train_loss": 5.0, "valid_loss": 4.0}]
+    results = [result(f"system {i}", curve=curve) for i in range(count)]
+    (figure,) = plots.training_curves(results).values()
+    figure.canvas.draw()
+    box = figure.legends[0].get_window_extent()
+    assert figure.bbox.x0 <= box.x0
+    assert box.x1 <= figure.bbox.x1
+
+
 def test_no_curves_no_figure(result):
     assert plots.training_curves([result("a")]) == {}
 
