@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import settings
 
 from dialbench.metrics.base import Metric
 from dialbench.metrics.registry import MetricSettings, create
@@ -21,10 +20,6 @@ from dialbench.metrics.wordnet import WordNet
 from dialbench.records import Example
 from dialbench.text.tokenizer import tokenizer
 from dialbench.text.vectors import Vectors
-
-# The first call of a measure imports its library; how long that takes is nobody's fault.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
 
 MakeTexts = Callable[..., Texts]
 

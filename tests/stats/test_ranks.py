@@ -6,7 +6,7 @@ import itertools
 import math
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dialbench.stats.ranks import kendall_tau_b
@@ -40,7 +40,6 @@ def test_lists_of_different_length_are_refused() -> None:
         kendall_tau_b([1, 2], [1])
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(FEW, FEW), min_size=2, max_size=8))
 def test_against_counted_pairs(pairs: list[tuple[int, int]]) -> None:
     def sign(x: int, y: int) -> int:

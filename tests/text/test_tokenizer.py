@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 from tokenizers.normalizers import BertNormalizer
@@ -45,13 +45,11 @@ def test_13a_tokens_are_those_of_sacrebleu(text):
     assert tokenizer("13a")(text) == Tokenizer13a()(text).split()
 
 
-@settings(deadline=None)
 @given(st.text(st.sampled_from("aB1 .,-'\"&;:<>!_^~\\|\n")))
 def test_13a_tokens_of_any_ascii_text_are_those_of_sacrebleu(text):
     assert tokenizer("13a")(text) == Tokenizer13a()(text).split()
 
 
-@settings(deadline=None)
 @given(st.text(st.sampled_from("athn 'e_-.\"(]\\,X")))
 def test_parlai_drops_punctuation_and_articles(text):
     assert tokenizer("parlai")(text) == parlai(text)
