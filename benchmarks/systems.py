@@ -1,0 +1,219 @@
+"""How fast every system trains and answers, relative to the Transformer in the same run.
+
+    python benchmarks/systems.py --out FILE.json [--preset small] [--device cpu] [--rounds 3]
+
+The text is synthetic, with about DailyDialog's lengths and as many words as the preset's
+vocabulary. For each system: training examples a second and greedy answers a second, medians of
+rounds in which the systems take turns, so that a machine whose speed drifts slows all of them;
+both also relative to `transformer`. Further: parameters, floating-point operations a second (6
+for each trained weight and token) and their share of the bfloat16 peak given with --peak, peak
+memory on a GPU, and what drawing weights costs systems that draw them for each context. FILE.md
+beside FILE.json holds the table for people.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from dialbench.adapter import Registry, Run
+from dialbench.neural.adapter import NeuralAdapter
+from dialbench.neural.data import build_vocabulary, encode, encode_split, make_batch, training_rows
+from dialbench.neural.devices import describe, dtype_of, resolve
+from dialbench.neural.model import count_parameters
+from dialbench.neural.training import Trainer
+from dialbench.presets import load
+from dialbench.records import Decoding, Example, Split
+
+PEER = "transformer"
+VARIANTS = (
+    "paraformer-k[redraw_at_inference=per_batch]",
+    "rl-transformer[redraw_at_inference=per_batch]",
+)
+
+
+def main() -> None:
+    """Measures and writes after every round."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--preset", default="paper")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=10.0, help="of training, a round")
+    parser.add_argument("--examples", type=int, default=4_000, help="to learn from")
+    parser.add_argument("--answers", type=int, default=256, help="a round")
+    parser.add_argument("--peak", type=float, default=0.0, help="bfloat16 FLOP/s of the device")
+    arguments = parser.parse_args()
+    device = resolve(arguments.device)
+    settings = {**load(arguments.preset).system, "start": "scratch"}
+    split = synthetic(arguments.examples, settings.get("vocabulary", 20_000))
+    registry = Registry()
+    everything = [*registry.parse("all"), *(registry.parse(name)[0] for name in VARIANTS)]
+    systems = [system for system in everything if issubclass(system.adapter, NeuralAdapter)]
+    sides = {s.name: Side(s.build(settings), split, device, arguments.answers) for s in systems}
+    report: dict[str, Any] = {
+        "preset": arguments.preset,
+        "machine": describe(device, dtype_of("auto", device)),
+        "systems": {name: side.facts() for name, side in sides.items()},
+    }
+    for _ in range(arguments.rounds):
+        for name, side in sides.items():
+            side.round(arguments.seconds)
+            print(name, side.rounds[-1], flush=True)
+        for name, side in sides.items():
+            report["systems"][name] |= side.summary(sides[PEER], arguments.peak)
+        arguments.out.write_text(json.dumps(report, indent=2) + "\n")
+        arguments.out.with_suffix(".md").write_text(table(report["systems"]))
+
+
+def synthetic(count: int, vocabulary: int) -> Split:
+    """Examples of 1 to 5 turns of 4 to 22 words, words falling off as 1 / rank."""
+    draw = random.Random(1)
+    words = [f"w{i}" for i in range(vocabulary)]
+    weights = [1 / (i + 1) for i in range(len(words))]
+
+    def turn() -> str:
+        return " ".join(draw.choices(words, weights, k=draw.randint(4, 22)))
+
+    # Every word once, so that the vocabulary has its full size.
+    rest = iter([" ".join(words[i : i + 20]) for i in range(0, len(words), 20)])
+    return Split(
+        "train",
+        [
+            Example(
+                str(i),
+                str(i),
+                tuple(turn() for _ in range(draw.randint(1, 5))),
+                (next(rest, None) or turn(),),
+            )
+            for i in range(count)
+        ],
+    )
+
+
+class Side:
+    """One system, ready to train and to answer.
+
+    Args:
+        adapter: untrained.
+        split: what it learns from; its first contexts are answered.
+        device: a torch device name.
+        answers: how many are answered a round.
+    """
+
+    def __init__(self, adapter: Any, split: Split, device: str, answers: int) -> None:
+        config = adapter.config
+        self.adapter, self.device = adapter, device
+        self.contexts = [example.blind() for example in split[:answers]]
+        self.run = Run(1, device, Path(tempfile.mkdtemp()))
+        adapter.vocabulary = build_vocabulary(split, config.vocabulary)
+        self.model = adapter._fresh_model(self.run)
+        self.data = encode_split(
+            split, adapter.vocabulary, config.context_tokens, config.response_tokens
+        )
+        self.trainer = Trainer(self.model, self.data, self.data, config, self.run)
+        self.rounds: list[dict[str, float]] = []
+
+    def facts(self) -> dict[str, float]:
+        """Its size."""
+        return dict(count_parameters(self.model))
+
+    def round(self, seconds: float) -> None:
+        """Trains for so many seconds and answers once."""
+        cuda = self.device.startswith("cuda")
+        if cuda:
+            torch.cuda.reset_peak_memory_stats()
+        examples, tokens, spent = self._train(seconds)
+        start = time.perf_counter()
+        self.adapter.respond(self.contexts, Decoding(), self.run)
+        answered = time.perf_counter() - start
+        trained = count_parameters(self.model)["trained_parameters"]
+        self.rounds.append(
+            {
+                "train": examples / spent,
+                "answer": len(self.contexts) / answered,
+                "flops": 6 * trained * tokens / spent,
+                "memory": float(torch.cuda.max_memory_allocated()) if cuda else 0.0,
+                **self._draws(answered),
+            }
+        )
+
+    def _train(self, seconds: float) -> tuple[int, int, float]:
+        trainer, data = self.trainer, self.data
+        rows = training_rows(data, trainer.config.batch_size, 1, len(self.rounds) + 1)
+        self.model.train()
+        for batch in rows[:3]:
+            trainer._update(batch)
+        _wait(self.device)
+        examples = tokens = 0
+        start = time.perf_counter()
+        for batch in rows[3:]:
+            trainer._update(batch)
+            examples += len(batch)
+            tokens += int(data.source.lengths[batch].sum() + data.target.lengths[batch].sum())
+            if time.perf_counter() - start > seconds:
+                break
+        _wait(self.device)
+        return examples, tokens, time.perf_counter() - start
+
+    def _draws(self, answered: float) -> dict[str, float]:
+        """How many normals a second, and which share of the answering time drawing takes."""
+        if not self.model.draws_weights or self.adapter.config.redraw_at_inference != "per_context":
+            return {}
+        config = self.adapter.config
+        some = self.contexts[: config.answer_batch]
+        data = encode(some, self.adapter.vocabulary, config.context_tokens)
+        batch = make_batch(data, torch.arange(len(some)).numpy(), self.device, 1, "infer")
+        start = time.perf_counter()
+        drawn = self.model.draws(batch)
+        _wait(self.device)
+        spent = time.perf_counter() - start
+        share = spent / len(some) * len(self.contexts) / answered
+        return {"numbers_per_second": drawn.numel() / spent, "share_of_answering": share}
+
+    def summary(self, peer: Side, peak: float) -> dict[str, float]:
+        """Medians over the rounds, and of the ratios to the peer round by round."""
+        medians = {
+            name: statistics.median(round[name] for round in self.rounds) for name in self.rounds[0]
+        }
+        relative = {
+            f"{name}_relative": statistics.median(
+                ours[name] / theirs[name]
+                for ours, theirs in zip(self.rounds, peer.rounds, strict=True)
+            )
+            for name in ("train", "answer")
+        }
+        return medians | relative | ({"share_of_peak": medians["flops"] / peak} if peak else {})
+
+
+def table(systems: dict[str, dict[str, float]]) -> str:
+    """The main figures in Markdown."""
+    lines = [
+        "| system | training examples/s | of transformer | answers/s | of transformer |"
+        " share of drawing |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, s in systems.items():
+        share = f"{s['share_of_answering']:.2f}" if "share_of_answering" in s else ""
+        lines.append(
+            f"| {name} | {s['train']:.0f} | {s['train_relative']:.2f} | {s['answer']:.0f} |"
+            f" {s['answer_relative']:.2f} | {share} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _wait(device: str) -> None:
+    if device.startswith("cuda"):
+        torch.cuda.synchronize()
+
+
+if __name__ == "__main__":
+    main()
