@@ -222,6 +222,7 @@ class Score:
         signature: says which measure exactly; values of different signatures do not compare.
         per_response: (responses,) values that a paired test may use, NaN where an example was
             left out; None where the measure exists for a whole set only.
+        dialogues: (responses,) number of the dialogue of each of these; None if not known.
         per_fold: (folds,) the measure on fixed disjoint parts of the test set.
         interval: 95 % confidence interval of the value.
         reason: why the value is not available.
@@ -231,6 +232,7 @@ class Score:
     n: int
     signature: str
     per_response: NDArray[np.float64] | None = None
+    dialogues: NDArray[np.float64] | None = None
     per_fold: NDArray[np.float64] | None = None
     interval: tuple[float, float] | None = None
     reason: str = ""

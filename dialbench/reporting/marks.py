@@ -44,11 +44,13 @@ class Sample:
         seeds: (seeds,) the values.
         per_response: (responses,) means over seeds; None unless every seed has them.
         per_fold: (folds,) likewise.
+        dialogues: (responses,) the dialogue of each response; None if not known.
     """
 
     seeds: NDArray[np.float64]
     per_response: NDArray[np.float64] | None
     per_fold: NDArray[np.float64] | None
+    dialogues: NDArray[np.float64] | None = None
 
     @classmethod
     def of(cls, scores: Sequence[Score]) -> Sample:
@@ -57,6 +59,7 @@ class Sample:
             np.array([score.value for score in scores]),
             _mean([score.per_response for score in scores]),
             _mean([score.per_fold for score in scores]),
+            scores[0].dialogues,
         )
 
     @property
@@ -119,12 +122,14 @@ def mark(samples: Mapping[int, Sample], column: Column, rules: Rules) -> Marks:
 
 def compare(a: Sample, b: Sample) -> tuple[float, str] | None:
     """The p of a difference and the test it comes from; None where there is nothing to test."""
-    for first, second, test in (
-        (a.per_response, b.per_response, "paired t-test over responses"),
-        (a.per_fold, b.per_fold, "paired t-test over {} folds of whole dialogues"),
+    dialogues = b.dialogues if a.dialogues is None else a.dialogues
+    over = "responses" if dialogues is None else "dialogues"
+    for first, second, of, test in (
+        (a.per_response, b.per_response, dialogues, f"paired t-test over {over}"),
+        (a.per_fold, b.per_fold, None, "paired t-test over {} folds of whole dialogues"),
     ):
         if first is not None and second is not None and first.shape == second.shape:
-            return paired_t(first, second), test.format(len(first))
+            return paired_t(first, second, of), test.format(len(first))
     if min(len(a.seeds), len(b.seeds)) > 1:
         return welch_t(a.seeds, b.seeds), "Welch's t-test over training seeds"
     return None

@@ -44,5 +44,12 @@ def groups(dialogue_ids: Sequence[str], k: int = 20, seed: int = 0) -> NDArray[n
     return fold_numbers(dialogue_ids, k, seed)
 
 
+def dialogue_numbers(dialogue_ids: Sequence[str]) -> NDArray[np.int64]:
+    """(responses,) the number of each dialogue, 0, 1, ... in order of first appearance."""
+    numbers: dict[str, int] = {}
+    each = (numbers.setdefault(name, len(numbers)) for name in dialogue_ids)
+    return np.fromiter(each, np.int64, len(dialogue_ids))
+
+
 def _shuffled(dialogue_id: str, seed: int) -> bytes:
     return hashlib.sha256(f"{seed}\0{dialogue_id}".encode("utf-8", "surrogatepass")).digest()

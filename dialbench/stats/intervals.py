@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student
+
+from dialbench.stats.clusters import Interval, around
 
 
 class Statistics(Protocol):
@@ -23,7 +25,7 @@ S = TypeVar("S", bound=Any)
 
 def jackknife(
     score: Callable[[S], float], statistics: S, groups: NDArray[np.int64]
-) -> tuple[float, float] | None:
+) -> Interval | None:
     """95 % interval of `score(statistics)` from leaving out one group of dialogues at a time.
 
     The interval lies around the observed value, not around the jackknife's bias-corrected one:
@@ -40,25 +42,49 @@ def jackknife(
         Lower and upper bound in the unit of the measure; not clipped to its range. None with
         fewer than two groups or where the measure is not available for the whole or a part.
     """
+    found = pseudo_values(score, statistics, groups)
+    parts = len(found.parts)
+    return around(found.value, found.variance, parts - 1) if parts > 1 else None
+
+
+@dataclass(frozen=True)
+class PseudoValues:
+    """What each group contributes to a value, as if the value were a mean over groups.
+
+    Attributes:
+        value: the measure on all responses; NaN where it has none.
+        parts: (groups,) in its unit; NaN where the measure is not available without the group.
+        shares: (groups,) part of all responses that lies in each group; they add to 1.
+    """
+
+    value: float
+    parts: NDArray[np.float64]
+    shares: NDArray[np.float64]
+
+    @property
+    def variance(self) -> float:
+        """Of the value, if other groups had been drawn."""
+        centre = (self.shares * self.parts).sum()
+        spread = self.shares / (1 - self.shares) * (self.parts - centre) ** 2
+        return float(spread.sum() / len(self.parts))
+
+
+def pseudo_values(
+    score: Callable[[S], float], statistics: S, groups: NDArray[np.int64]
+) -> PseudoValues:
+    """The jackknife's pseudo-values of groups, which may differ in size; see `jackknife`.
+
+    Fewer than two groups give none.
+
+    Raises:
+        ValueError: `groups` does not match the statistics.
+    """
     if len(statistics) != len(groups):
         raise ValueError(f"{len(groups)} group numbers for {len(statistics)} responses")
     numbers, sizes = np.unique(groups, return_counts=True)
+    value = score(statistics) if len(groups) else np.nan
     if len(numbers) < 2:
-        return None
-    value = score(statistics)
+        return PseudoValues(value, np.empty(0), np.empty(0))
+    shares = sizes / len(groups)
     without = np.array([score(statistics[np.flatnonzero(groups != g)]) for g in numbers])
-    error = _standard_error(value, without, sizes / len(groups))
-    if np.isnan(error):
-        return None
-    reach = float(student.ppf(0.975, len(numbers) - 1)) * error
-    return value - reach, value + reach
-
-
-def _standard_error(
-    value: float, without: NDArray[np.float64], shares: NDArray[np.float64]
-) -> float:
-    """`shares` are the parts of all responses that lie in each group; they add to 1."""
-    count = len(without)
-    centre = count * value - ((1 - shares) * without).sum()
-    pseudo = (value - (1 - shares) * without) / shares
-    return float(np.sqrt((shares / (1 - shares) * (pseudo - centre) ** 2).sum() / count))
+    return PseudoValues(value, (value - (1 - shares) * without) / shares, shares)

@@ -3,33 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import t as student
+from scipy.stats import wilcoxon as signed_rank
 
+from dialbench.stats.clusters import ClusteredMean, matching, sums_by, two_sided
 from dialbench.stats.intervals import S
+from dialbench.stats.sums import mean_of
 
 
-def paired_t(a: ArrayLike, b: ArrayLike) -> float:
+def paired_t(a: ArrayLike, b: ArrayLike, dialogues: ArrayLike | None = None) -> float:
     """Two-sided p of the paired t-test on values of two systems for the same contexts or folds.
 
-    Pairs with a NaN are left out. Fewer than two pairs, or no pair that differs, give 1.
+    Pairs with a NaN are left out. Fewer than two pairs, or no pair that differs, give 1. With
+    `dialogues` the test lets pairs of one dialogue depend on each other: it is the t-test over
+    dialogue means, weighted by their number of responses so that it speaks of the printed
+    difference; degrees of freedom are the dialogues less 1.
 
     Args:
         a: (n,) values of one system.
         b: (n,) values of the other, in the same order.
+        dialogues: (n,) the dialogue of each pair; None takes pairs as independent.
+    """
+    return ClusteredMean.of(differences(a, b), dialogues).p
+
+
+def wilcoxon(a: ArrayLike, b: ArrayLike, dialogues: ArrayLike | None = None) -> float:
+    """Two-sided p of Wilcoxon's signed-rank test, which asks for no normal distribution.
+
+    Pairs with a NaN are left out, then pairs that do not differ; none left give 1.
+
+    Args:
+        a: (n,) values of one system.
+        b: (n,) values of the other, in the same order.
+        dialogues: (n,) the dialogue of each pair; the mean differences of dialogues are ranked
+            then, since pairs of one dialogue are not independent.
+    """
+    gaps = differences(a, b)
+    of = matching(dialogues, len(gaps))[~np.isnan(gaps)]
+    gaps = gaps[~np.isnan(gaps)]
+    means = mean_of(sums_by(of, np.stack([gaps, np.ones(len(gaps))], axis=1)))
+    return float(signed_rank(means).pvalue) if means.any() else 1.0
+
+
+def differences(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
+    """(n,) differences of paired values, NaN where one is missing.
+
+    Raises:
+        ValueError: the values do not pair up.
     """
     first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if first.shape != second.shape:
         raise ValueError(f"paired values must pair up: {first.shape} and {second.shape}")
-    difference = first - second
-    difference = difference[~np.isnan(difference)]
-    n = len(difference)
-    if n < 2 or not difference.any():
-        return 1.0
-    return _two_sided(difference.mean(), difference.var(ddof=1) / n, n - 1)
+    return np.asarray(first - second)
 
 
 def welch_t(a: ArrayLike, b: ArrayLike) -> float:
@@ -43,10 +70,10 @@ def welch_t(a: ArrayLike, b: ArrayLike) -> float:
     parts = np.array([first.var(ddof=1) / len(first), second.var(ddof=1) / len(second)])
     variance = parts.sum()
     if not variance:
-        return _two_sided(first.mean() - second.mean(), 0.0, 1)
+        return two_sided(first.mean() - second.mean(), 0.0, 1)
     shares = parts / variance
     degrees = 1 / (shares**2 / [len(first) - 1, len(second) - 1]).sum()
-    return _two_sided(first.mean() - second.mean(), variance, degrees)
+    return two_sided(first.mean() - second.mean(), variance, degrees)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -86,6 +113,7 @@ def approximate_randomisation(
 
     Returns:
         p in [1 / (trials + 1), 1]; NaN where the measure is not available for either system.
+        Swaps after which it is not available count against a difference.
     """
     n = len(stats_a)
     if not n == len(stats_b) == len(groups):
@@ -102,16 +130,10 @@ def approximate_randomisation(
         swapped = generator.integers(2, size=len(numbers))[of_response]
         first, second = places + n * swapped, places + n * (1 - swapped)
         # Sums over another order differ in the last digits; a swap of equals must count.
-        reached += abs(score(both[first]) - score(both[second])) >= observed * (1 - 1e-9)
+        reached += not abs(score(both[first]) - score(both[second])) < observed * (1 - 1e-9)
     return (reached + 1) / (trials + 1)
 
 
 def _present(values: ArrayLike) -> NDArray[np.float64]:
     array = np.asarray(values, dtype=np.float64)
     return array[~np.isnan(array)]
-
-
-def _two_sided(difference: Any, variance: Any, degrees: float) -> float:
-    if not variance:
-        return 0.0 if difference else 1.0
-    return float(2 * student.sf(abs(difference) / np.sqrt(variance), degrees))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _VALUES, _ARRAYS = "scores.json", "scores.safetensors"
-_KINDS = ("per_response", "per_fold")
+_KINDS = ("per_response", "dialogues", "per_fold")
 
 
 def folder_of(parent: Path, scoring: Mapping[str, Any]) -> Path:
@@ -60,7 +60,7 @@ def write(parent: Path, scores: Mapping[str, Score], scoring: Mapping[str, Any])
         scoring=plain(scoring),
         written=datetime.now(UTC).isoformat(),
         arrays_sha256=hashlib.sha256(data).hexdigest(),
-        scores={name: _fields(score) for name, score in scores.items()},
+        scores={name: fields_of(score) for name, score in scores.items()},
     )
     with atomic_folder(folder_of(parent, scoring)) as folder:
         atomic_write(folder / _ARRAYS, data)
@@ -87,7 +87,8 @@ def read(folder: Path) -> dict[str, Score] | None:
     return {name: _score(name, fields, arrays) for name, fields in record.scores.items()}
 
 
-def _fields(score: Score) -> ScoreFields:
+def fields_of(score: Score) -> ScoreFields:
+    """The score as it stands in a file, without its arrays."""
     return ScoreFields(
         value=plain(float(score.value)),
         n=int(score.n),
@@ -104,6 +105,7 @@ def _score(name: str, fields: ScoreFields, arrays: Mapping[str, NDArray[np.float
         n=fields.n,
         signature=fields.signature,
         per_response=arrays.get(f"per_response/{name}"),
+        dialogues=arrays.get(f"dialogues/{name}"),
         per_fold=arrays.get(f"per_fold/{name}"),
         interval=None if low_high is None else (number(low_high[0]), number(low_high[1])),
         reason=fields.reason,

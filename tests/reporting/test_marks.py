@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -89,6 +90,17 @@ def test_p_values_are_those_of_the_named_tests():
     expected = stats.ttest_ind([1, 2, 4], [3, 5], equal_var=False).pvalue
     seeds = compare(sample(0, seeds=[1, 2, 4]), sample(0, seeds=[3, 5]))
     assert seeds[0] == pytest.approx(expected)
+
+
+def test_responses_of_one_dialogue_are_not_taken_as_independent():
+    dialogue = np.repeat(np.arange(10.0), 4)
+    a, b = around(0.5, 40, 1), around(0.45, 40, 2)
+    known = replace(sample(0.5, a), dialogues=dialogue)
+    p, test = compare(known, sample(0.45, b))
+    means = ((a - b).reshape(10, 4)).mean(axis=1)
+    assert p == pytest.approx(stats.ttest_1samp(means, 0).pvalue)
+    assert test == "paired t-test over dialogues"
+    assert compare(sample(0.45, b), known) == (p, test)
 
 
 def test_holm_may_take_a_star_away():

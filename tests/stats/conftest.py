@@ -31,7 +31,9 @@ class Bigrams:
 
 
 def distinct_2(text: Bigrams) -> float:
-    return len(np.unique(text.codes[text.there])) / int(text.tokens.sum())
+    # numpy's own unique hashes integers since 2.3, which takes far longer than sorting here.
+    ordered = np.sort(text.codes[text.there])
+    return (1 + np.count_nonzero(np.diff(ordered))) / int(text.tokens.sum())
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialbench.stats.folds import fold_numbers, groups
+from dialbench.stats.folds import dialogue_numbers, fold_numbers, groups
 
 ids = st.lists(st.text(max_size=3), max_size=60)
 
@@ -73,6 +73,11 @@ def test_groups_are_twenty_or_as_many_as_there_are_dialogues():
     assert sorted(groups(["a", "b", "b"])) == sorted(fold_numbers(["a", "b", "b"], 20))
     assert set(groups(["a", "b", "b"]).tolist()) == {0, 1}
     assert groups([]).shape == (0,)
+
+
+def test_dialogues_are_numbered_as_they_come():
+    assert dialogue_numbers(["b", "a", "b", "", "a"]).tolist() == [0, 1, 0, 2, 1]
+    assert dialogue_numbers([]).shape == (0,)
 
 
 def test_no_folds_at_all_is_refused():

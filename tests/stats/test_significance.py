@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dialbench.stats.folds import fold_numbers
-from dialbench.stats.significance import approximate_randomisation, holm, paired_t, welch_t
+from dialbench.stats.significance import (
+    approximate_randomisation,
+    holm,
+    paired_t,
+    welch_t,
+    wilcoxon,
+)
 
 rng = np.random.default_rng
 p_values = st.lists(st.floats(0, 1), min_size=1, max_size=8)
@@ -51,6 +57,68 @@ def test_the_same_difference_everywhere_is_certain():
 def test_values_that_do_not_pair_up_are_refused():
     with pytest.raises(ValueError, match="must pair up"):
         paired_t([1, 2], [1, 2, 3])
+
+
+def test_over_dialogues_it_is_the_t_test_of_their_means():
+    a, b = rng(0).normal(size=(20, 3)), rng(1).normal(0.3, size=(20, 3))
+    expected = stats.ttest_rel(a.mean(axis=1), b.mean(axis=1)).pvalue
+    dialogue = np.repeat(np.arange(20), 3)
+    assert paired_t(a.ravel(), b.ravel(), dialogue) == pytest.approx(expected, rel=1e-12)
+    assert paired_t(a.ravel(), b.ravel(), np.zeros(60)) == 1.0
+
+
+@pytest.mark.parametrize("n", [6, 30, 200])
+def test_wilcoxon_is_that_of_scipy(n):
+    a, b = rng(n).normal(size=n), rng(n + 1).normal(0.3, size=n)
+    assert wilcoxon(a, b) == pytest.approx(stats.wilcoxon(a, b).pvalue, rel=1e-12)
+    assert wilcoxon([*a, np.nan], [*b, 1.0]) == wilcoxon(a, b)
+
+
+def test_wilcoxon_by_hand():
+    # All of five differences are positive: two of 2^5 orders of signs are as extreme.
+    assert wilcoxon([2, 3, 5, 8, 13], [1, 1, 2, 4, 8]) == pytest.approx(2 / 32)
+
+
+def test_wilcoxon_ranks_the_means_of_dialogues():
+    a = np.array([5.0, 1.0, 2.0, 2.0, 6.0, 0.0, 1.0])
+    dialogue = ["x", "x", "y", "y", "z", "w", "w"]
+    assert wilcoxon(a, np.zeros(7), dialogue) == wilcoxon([3, 2, 6, 0.5], np.zeros(4))
+
+
+@pytest.mark.parametrize("values", [[], [np.nan], [0.0, 0.0]])
+def test_wilcoxon_without_evidence_is_1(values):
+    assert wilcoxon(values, np.zeros(len(values))) == 1.0
+
+
+def rejected(test, draw, trials, seed):
+    """Shares of p below 0.05 and below 0.5 where the systems are equal."""
+    generator = rng(seed)
+    p = np.array([test(*draw(generator)) for _ in range(trials)])
+    return np.mean(p < 0.05), np.mean(p < 0.5)
+
+
+def test_wilcoxon_over_dialogues_calls_equal_systems_different_as_often_as_it_says():
+    dialogue = np.repeat(np.arange(60), 4)
+
+    def draw(generator):
+        gaps = generator.standard_t(3, size=60)[dialogue] + generator.standard_t(3, size=240)
+        return gaps, np.zeros(240), dialogue
+
+    few, half = rejected(wilcoxon, draw, 800, seed=10)
+    # Four standard errors.
+    assert few == pytest.approx(0.05, abs=0.031)
+    assert half == pytest.approx(0.5, abs=0.071)
+    alone, _ = rejected(lambda a, b, d: wilcoxon(a, b), draw, 150, seed=11)
+    assert alone > 0.15
+
+
+def test_welch_calls_equal_systems_different_as_often_as_it_says():
+    def draw(generator):
+        return generator.normal(size=5), generator.normal(0, 3, size=8)
+
+    few, half = rejected(welch_t, draw, 1500, seed=12)
+    assert few == pytest.approx(0.05, abs=0.023)
+    assert half == pytest.approx(0.5, abs=0.052)
 
 
 @pytest.mark.parametrize(("n", "m"), [(2, 2), (3, 5), (40, 7)])
@@ -162,16 +230,6 @@ def test_the_fold_test_calls_equal_systems_different_as_often_as_it_says(zipf, s
         wrong += paired_t(*folds) < 0.05
     # 30 expected; outside these bounds with p < 0.001.
     assert 14 <= wrong <= 49
-
-
-def test_randomisation_calls_equal_systems_different_as_often_as_it_says(zipf, score_distinct_2):
-    generator = rng(7)
-    p = []
-    for _ in range(150):
-        (a, dialogue), (b, _) = (zipf.draw(generator, 20) for _ in range(2))
-        p.append(approximate_randomisation(score_distinct_2, a, b, dialogue, trials=99))
-    # 15 expected; outside these bounds with p < 0.001.
-    assert 4 <= np.sum(np.array(p) <= 0.1) <= 29
 
 
 def test_both_tests_find_a_smaller_vocabulary(zipf, score_distinct_2):

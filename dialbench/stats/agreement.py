@@ -1,0 +1,174 @@
+"""How far judges agree beyond chance: Fleiss' and Cohen's kappa, Krippendorff's alpha.
+
+Every coefficient is a function of sums over items, so its interval is a jackknife over items:
+whichever items had been judged, by the same number of judges.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dialbench.stats.clusters import Interval
+from dialbench.stats.sums import Function, jackknife_of_sums
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """A coefficient of agreement.
+
+    Attributes:
+        value: 1 = always alike, 0 = as alike as chance makes it; NaN where all votes are equal,
+            so that chance alone agrees.
+        interval: 95 % over items; None where there is none.
+        observed: share of pairs of votes on one item that are equal, in [0, 1].
+        items: how many items it rests on.
+    """
+
+    value: float
+    interval: Interval | None
+    observed: float
+    items: int
+
+
+def fleiss_kappa(ratings: ArrayLike) -> Agreement:
+    """Fleiss' kappa (1971): every item has equally many votes, by any judges.
+
+    Args:
+        ratings: (items, raters) categories, as numbers or strings.
+
+    Raises:
+        ValueError: a vote is missing, or there are fewer than two raters or no items.
+    """
+    votes = _votes(ratings)
+    _complete(votes, "Fleiss' kappa")
+    counts = votes.sum(axis=1)
+    raters = votes.shape[1]
+    alike = ((counts**2).sum(axis=1) - raters) / (raters * (raters - 1))
+    return _agreement(_beyond_chance, np.concatenate([_column(alike), counts / raters], axis=1))
+
+
+def cohen_kappa(ratings: ArrayLike) -> Agreement:
+    """Cohen's kappa (1960) of two raters; of more, the mean over all pairs of raters.
+
+    Args:
+        ratings: (items, raters) categories, as numbers or strings; a column is a judge.
+
+    Raises:
+        ValueError: a vote is missing, or there are fewer than two raters or no items.
+    """
+    votes = _votes(ratings)
+    _complete(votes, "Cohen's kappa")
+    items, raters, kinds = votes.shape
+    pairs = list(combinations(range(raters), 2))
+    one, other = (votes[:, [pair[side] for pair in pairs]] for side in (0, 1))
+    alike = (one * other).sum(axis=2)
+
+    def kappa(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        count, observed, marginals = np.split(sums, [1, 1 + len(pairs)], axis=-1)
+        shape = (*sums.shape[:-1], 2, len(pairs), kinds)
+        first, second = np.moveaxis(marginals.reshape(shape), -3, 0)
+        expected = (first * second).sum(axis=-1) / count**2
+        return np.asarray(_ratio(observed / count - expected, 1 - expected).mean(axis=-1))
+
+    each = np.ones((items, 1))
+    marginals = np.stack([one, other], axis=1).reshape(items, -1)
+    sums = np.concatenate([each, alike, marginals], axis=1)
+    found = _agreement(kappa, sums)
+    return Agreement(found.value, found.interval, float(alike.mean()), items)
+
+
+def krippendorff_alpha(
+    ratings: ArrayLike, level: Literal["nominal", "ordinal"] = "nominal"
+) -> Agreement:
+    """Krippendorff's alpha (2011), which lets votes be missing.
+
+    Args:
+        ratings: (items, raters) categories; NaN or None where a judge gave no vote. Items with
+            fewer than two votes say nothing and are left out.
+        level: "ordinal" weighs a disagreement by how many votes lie between the two categories,
+            in ascending order.
+
+    Raises:
+        ValueError: no item has two votes.
+    """
+    votes = _votes(ratings)
+    votes = votes[votes.sum(axis=(1, 2)) > 1]
+    if not len(votes):
+        raise ValueError("no item has two votes to compare")
+    counts = votes.sum(axis=1)
+    kinds = counts.shape[1]
+    pairs = counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(kinds)
+    pairs /= (counts.sum(axis=1) - 1)[:, None, None]
+
+    def alpha(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        table = sums.reshape(*sums.shape[:-1], kinds, kinds)
+        totals = table.sum(axis=-1)
+        apart = _distances(totals, level)
+        n = totals.sum(axis=-1)
+        expected = (totals[..., :, None] * totals[..., None, :] * apart).sum(axis=(-2, -1))
+        return 1 - _ratio((n - 1) * (table * apart).sum(axis=(-2, -1)), expected)
+
+    found = _agreement(alpha, pairs.reshape(len(pairs), -1))
+    table = pairs.sum(axis=0)
+    return Agreement(found.value, found.interval, float(np.trace(table) / table.sum()), found.items)
+
+
+def _distances(totals: NDArray[np.float64], level: str) -> NDArray[np.float64]:
+    """(..., kinds, kinds) how far two categories lie apart, squared."""
+    if level == "nominal":
+        kinds = totals.shape[-1]
+        return np.asarray(np.broadcast_to(1 - np.eye(kinds), (*totals.shape, kinds)))
+    middle = np.cumsum(totals, axis=-1) - totals / 2
+    return np.asarray((middle[..., :, None] - middle[..., None, :]) ** 2)
+
+
+def _beyond_chance(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Fleiss' kappa from (..., 1 + kinds) sums of agreement and of shares of categories."""
+    items = sums[..., 1:].sum(axis=-1)
+    observed = sums[..., 0] / items
+    expected = ((sums[..., 1:] / items[..., None]) ** 2).sum(axis=-1)
+    return _ratio(observed - expected, 1 - expected)
+
+
+def _agreement(function: Function, sums: NDArray[np.float64]) -> Agreement:
+    value = float(function(sums.sum(axis=0)))
+    return Agreement(value, jackknife_of_sums(function, sums), float(sums[:, 0].mean()), len(sums))
+
+
+def _ratio(part: Any, whole: Any) -> NDArray[np.float64]:
+    """NaN where `whole` is 0 up to rounding: all votes are equal."""
+    whole = np.asarray(whole, dtype=np.float64)
+    quotient = np.full(whole.shape, np.nan)
+    np.divide(part, whole, out=quotient, where=whole > 1e-12)
+    return quotient
+
+
+def _votes(ratings: ArrayLike) -> NDArray[np.float64]:
+    """(items, raters, categories) 1 where the rater chose the category; ascending categories."""
+    table = np.asarray(ratings, dtype=object)
+    if table.ndim != 2 or not len(table) or table.shape[1] < 2:
+        raise ValueError("ratings must be (items, raters) with at least one item and two raters")
+    # NaN is the one value that differs from itself.
+    missing = np.array([vote is None or vote != vote for vote in table.ravel()])
+    places = np.flatnonzero(~missing)
+    names = sorted({table.ravel()[place] for place in places})
+    number = {name: place for place, name in enumerate(names)}
+    votes = np.zeros((table.size, len(names)))
+    votes[places, [number[table.ravel()[place]] for place in places]] = 1
+    return votes.reshape(*table.shape, len(names))
+
+
+def _complete(votes: NDArray[np.float64], name: str) -> None:
+    if not votes.any(axis=2).all():
+        raise ValueError(
+            f"{name} needs a vote of every rater on every item; Krippendorff's alpha does not"
+        )
+
+
+def _column(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return values[:, None]

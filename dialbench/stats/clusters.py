@@ -1,0 +1,108 @@
+"""Values of responses that belong together: sums and the mean's variance by dialogue."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import t as student
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value and its 95 % confidence interval; None where there is none."""
+
+    value: float
+    interval: Interval | None
+
+
+@dataclass(frozen=True)
+class ClusteredMean:
+    """The mean of values that are drawn in clusters, and how far it can be trusted.
+
+    Attributes:
+        mean: over values, as tables print it; NaN without values.
+        variance: of that mean, if other clusters had been drawn (Liang and Zeger 1986, with
+            the correction G / (G - 1)); NaN with fewer than two clusters.
+        clusters: G, those that hold a value.
+        values: how many values there are.
+    """
+
+    mean: float
+    variance: float
+    clusters: int
+    values: int
+
+    @classmethod
+    def of(cls, values: ArrayLike, clusters: ArrayLike | None = None) -> ClusteredMean:
+        """The mean of `values`, NaN left out.
+
+        Clusters of one size give the variance of the mean of cluster means; clusters of one
+        value that of independent values.
+
+        Args:
+            values: (n,) numbers.
+            clusters: (n,) names or numbers of what is drawn as a whole; None: each value alone.
+        """
+        array = np.asarray(values, dtype=np.float64)
+        there = ~np.isnan(array)
+        array = array[there]
+        if not len(array):
+            return cls(np.nan, np.nan, 0, 0)
+        mean = math.fsum(array) / len(array)
+        of = matching(clusters, len(there))[there]
+        residuals = sums_by(of, (array - mean)[:, None])[:, 0]
+        count = len(residuals)
+        if count < 2:
+            return cls(mean, np.nan, count, len(array))
+        # Equal values have a variance of exactly 0, whatever rounding their mean went through.
+        spread = (residuals**2).sum() if np.ptp(array) else 0.0
+        variance = count / (count - 1) * spread / len(array) ** 2
+        return cls(mean, float(variance), count, len(array))
+
+    @property
+    def p(self) -> float:
+        """Two-sided p of a mean of 0, Student's t with G - 1 degrees of freedom; 1 if G < 2."""
+        return two_sided(self.mean, self.variance, self.clusters - 1) if self.clusters > 1 else 1.0
+
+    @property
+    def interval(self) -> Interval | None:
+        """95 % interval of the mean, those means that `p` would not reject at 5 %."""
+        return around(self.mean, self.variance, self.clusters - 1) if self.clusters > 1 else None
+
+
+def matching(clusters: ArrayLike | None, n: int) -> NDArray[Any]:
+    """The clusters of `n` values; each its own where none are given."""
+    of = np.arange(n) if clusters is None else np.asarray(clusters)
+    if of.shape != (n,):
+        raise ValueError(f"{len(of)} dialogues for {n} values")
+    return of
+
+
+def sums_by(clusters: ArrayLike, values: NDArray[Any]) -> NDArray[np.float64]:
+    """(clusters, k) sums of the (n, k) values, in ascending order of the clusters' names."""
+    names, of = np.unique(np.asarray(clusters), return_inverse=True)
+    sums = np.empty((len(names), values.shape[1]))
+    for column in range(values.shape[1]):
+        sums[:, column] = np.bincount(of, values[:, column], len(names))
+    return sums
+
+
+def around(value: float, variance: float, degrees: float) -> Interval | None:
+    """95 % interval by Student's t; None where the variance is not known."""
+    if np.isnan(variance):
+        return None
+    reach = float(student.ppf(0.975, degrees) * np.sqrt(variance))
+    return value - reach, value + reach
+
+
+def two_sided(difference: Any, variance: Any, degrees: float) -> float:
+    """The p of a difference by Student's t; without variance 0 if there is a difference, else 1."""
+    if not variance:
+        return 0.0 if difference else 1.0
+    return float(2 * student.sf(abs(difference) / np.sqrt(variance), degrees))

@@ -1,0 +1,103 @@
+"""Win, tie and loss: what judges who saw two responses preferred, with Wilson's intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+
+from dialbench.stats.clusters import ClusteredMean, Estimate, Interval
+
+_Z = float(ndtri(0.975))
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """Shares of wins, ties and losses; they add to 1.
+
+    Attributes:
+        verdicts: how many votes, or items with one verdict each, the shares are of.
+        items: how many items had a vote.
+    """
+
+    win: Estimate
+    tie: Estimate
+    loss: Estimate
+    verdicts: int
+    items: int
+
+
+def by_vote(votes: ArrayLike) -> Verdicts:
+    """Shares of all votes of all raters.
+
+    Votes on one item depend on each other; the intervals take that into account.
+
+    Args:
+        votes: (items, raters) 1 where the system won, 0 for a tie, -1 where it lost, NaN where
+            a rater did not vote.
+
+    Raises:
+        ValueError: another number stands among the votes, or there is no vote.
+    """
+    table = _checked(votes)
+    item = np.broadcast_to(np.arange(len(table))[:, None], table.shape)
+    there = ~np.isnan(table)
+    return _verdicts(table[there], item[there])
+
+
+def by_item(votes: ArrayLike) -> Verdicts:
+    """Shares of items: the verdict that all raters of an item share, a tie where they differ.
+
+    Args:
+        votes: as for `by_vote`.
+
+    Raises:
+        ValueError: as `by_vote`.
+    """
+    table = _checked(votes)
+    table = table[~np.isnan(table).all(axis=1)]
+    low, high = np.nanmin(table, axis=1), np.nanmax(table, axis=1)
+    return _verdicts(np.where(low == high, low, 0.0), np.arange(len(table)))
+
+
+def wilson(share: float, n: float) -> Interval | None:
+    """95 % interval of a share of `n` independent observations (Wilson 1927), within [0, 1].
+
+    `n` need not be whole, for dependent observations that are worth fewer. None where it is 0.
+    """
+    if not n > 0:
+        return None
+    centre = share + _Z**2 / (2 * n)
+    reach = _Z * np.sqrt(max(share * (1 - share), 0.0) / n + _Z**2 / (4 * n**2))
+    whole = 1 + _Z**2 / n
+    low, high = float((centre - reach) / whole), float((centre + reach) / whole)
+    # The ends are exact where all or none were observed; rounding would put them beside it.
+    return (0.0 if share == 0 else max(low, 0.0)), (1.0 if share == 1 else min(high, 1.0))
+
+
+def share_of(found: ClusteredMean) -> Estimate:
+    """A share with Wilson's interval for as many votes as would be as sure if independent."""
+    return Estimate(found.mean, wilson(found.mean, _effective_size(found)))
+
+
+def _effective_size(found: ClusteredMean) -> float:
+    """How many independent yes-or-no values would give the mean this variance."""
+    if np.isnan(found.variance) or not found.variance:
+        return float(found.clusters)
+    return found.mean * (1 - found.mean) / found.variance
+
+
+def _checked(votes: ArrayLike) -> NDArray[np.float64]:
+    table = np.asarray(votes, dtype=np.float64)
+    if table.ndim != 2 or not np.isin(table[~np.isnan(table)], (-1, 0, 1)).all():
+        raise ValueError("votes must be (items, raters) of 1 (win), 0 (tie), -1 (loss) or NaN")
+    if np.isnan(table).all():
+        raise ValueError("there is no vote")
+    return table
+
+
+def _verdicts(votes: NDArray[np.float64], items: NDArray[np.intp]) -> Verdicts:
+    win, tie, loss = (share_of(ClusteredMean.of(votes == kind, items)) for kind in (1, 0, -1))
+    return Verdicts(win, tie, loss, len(votes), len(np.unique(items)))

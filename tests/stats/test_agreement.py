@@ -1,0 +1,147 @@
+"""Agreement against statsmodels, scikit-learn and printed examples, and its coverage."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from dialbench.stats.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha
+
+rng = np.random.default_rng
+NO = np.nan
+# Krippendorff (2011), "Computing Krippendorff's Alpha-Reliability": four observers, 12 units.
+PRINTED = np.array(
+    [
+        [1, 2, 3, 3, 2, 1, 4, 1, 2, NO, NO, NO],
+        [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, NO, 3],
+        [NO, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, NO],
+        [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, NO],
+    ]
+).T
+ALL = [fleiss_kappa, cohen_kappa, krippendorff_alpha]
+
+
+def judged(generator, items, raters, kinds=3, alike=0.6):
+    """Ratings that are the item's own category with chance `alike`, else drawn anew."""
+    own = generator.integers(kinds, size=(items, 1))
+    other = generator.integers(kinds, size=(items, raters))
+    return np.where(generator.random((items, raters)) < alike, own, other)
+
+
+@pytest.mark.parametrize(("items", "raters"), [(10, 3), (50, 5), (7, 2)])
+def test_fleiss_is_that_of_statsmodels(items, raters):
+    from statsmodels.stats.inter_rater import aggregate_raters
+    from statsmodels.stats.inter_rater import fleiss_kappa as peer
+
+    ratings = judged(rng(items), items, raters)
+    expected = peer(aggregate_raters(ratings)[0], method="fleiss")
+    assert fleiss_kappa(ratings).value == pytest.approx(expected, rel=1e-12)
+    assert fleiss_kappa(np.array(["no", "so", "yes"])[ratings]).value == pytest.approx(expected)
+
+
+def test_cohen_is_that_of_scikit_learn_and_statsmodels():
+    from sklearn.metrics import cohen_kappa_score, confusion_matrix
+    from statsmodels.stats.inter_rater import cohens_kappa
+
+    ratings = judged(rng(1), 40, 2)
+    found = cohen_kappa(ratings).value
+    assert found == pytest.approx(cohen_kappa_score(*ratings.T), rel=1e-12)
+    assert found == pytest.approx(cohens_kappa(confusion_matrix(*ratings.T)).kappa, rel=1e-12)
+    three = judged(rng(2), 40, 3)
+    pairs = [cohen_kappa_score(three[:, i], three[:, j]) for i, j in ((0, 1), (0, 2), (1, 2))]
+    assert cohen_kappa(three).value == pytest.approx(np.mean(pairs), rel=1e-12)
+
+
+def test_cohen_by_hand():
+    # 20 yes-yes, 5 yes-no, 10 no-yes, 15 no-no: agreement 0.7, by chance 0.5*0.6 + 0.5*0.4.
+    ratings = [["y", "y"]] * 20 + [["y", "n"]] * 5 + [["n", "y"]] * 10 + [["n", "n"]] * 15
+    found = cohen_kappa(ratings)
+    assert found.value == pytest.approx(0.4)
+    assert found.observed == pytest.approx(0.7)
+    assert found.items == 50
+
+
+def test_krippendorff_printed_example():
+    nominal, ordinal = krippendorff_alpha(PRINTED), krippendorff_alpha(PRINTED, "ordinal")
+    assert nominal.value == pytest.approx(0.743, abs=5e-4)
+    assert ordinal.value == pytest.approx(0.815, abs=5e-4)
+    assert nominal.items == ordinal.items == 11  # one unit has a single vote
+
+
+def by_counting(ratings, level):
+    """Krippendorff's alpha as its definition reads, vote by vote."""
+    units = [[v for v in row if v == v] for row in ratings]
+    units = [unit for unit in units if len(unit) > 1]
+    votes = [v for unit in units for v in unit]
+    names = sorted(set(votes))
+    n = {name: votes.count(name) for name in names}
+
+    def apart(c, k):
+        if level == "nominal":
+            return float(c != k)
+        low, high = min(c, k), max(c, k)
+        return (sum(n[g] for g in names if low <= g <= high) - (n[c] + n[k]) / 2) ** 2
+
+    within = sum(
+        sum(apart(c, k) for c, k in permutations(unit, 2)) / (len(unit) - 1) for unit in units
+    )
+    between = sum(apart(c, k) for c, k in permutations(votes, 2))
+    return 1 - (len(votes) - 1) * within / between
+
+
+@pytest.mark.parametrize("level", ["nominal", "ordinal"])
+@pytest.mark.parametrize("seed", range(4))
+def test_krippendorff_by_counting_with_missing_votes(seed, level):
+    ratings = judged(rng(seed), 20, 4, kinds=4).astype(float)
+    ratings[rng(seed + 10).random(ratings.shape) < 0.3] = np.nan
+    found = krippendorff_alpha(ratings, level)
+    assert found.value == pytest.approx(by_counting(ratings, level), rel=1e-10)
+
+
+def test_ordinal_forgives_neighbours():
+    near = [[1, 2], [2, 3], [3, 2], [1, 1], [3, 3], [2, 1]]
+    far = [[1, 3], [2, 2], [3, 1], [1, 1], [3, 3], [2, 2]]
+    assert krippendorff_alpha(near, "ordinal").value > krippendorff_alpha(near).value
+    assert krippendorff_alpha(far, "ordinal").value < krippendorff_alpha(far).value
+
+
+@pytest.mark.parametrize("coefficient", ALL)
+def test_its_ends(coefficient):
+    alike = [[1, 1], [2, 2], [1, 1]]
+    assert (coefficient(alike).value, coefficient(alike).observed) == (1.0, 1.0)
+    all_equal = coefficient([[1, 1]] * 5)
+    assert np.isnan(all_equal.value)
+    assert (all_equal.interval, all_equal.observed) == (None, 1.0)
+    assert coefficient([[1, 2], [2, 1]]).value < 0
+
+
+@pytest.mark.parametrize("coefficient", [fleiss_kappa, cohen_kappa])
+@pytest.mark.parametrize("missing", [np.nan, None])
+def test_a_missing_vote_is_refused_where_it_cannot_be(coefficient, missing):
+    with pytest.raises(ValueError, match="needs a vote of every rater on every item"):
+        coefficient([["a", "b"], ["a", missing]])
+
+
+@pytest.mark.parametrize("coefficient", ALL)
+@pytest.mark.parametrize("ratings", [[], [[1], [2]], [1, 2, 3]])
+def test_what_cannot_agree_is_refused(coefficient, ratings):
+    with pytest.raises(ValueError, match="at least one item and two raters"):
+        coefficient(ratings)
+
+
+def test_items_with_one_vote_do_not_count():
+    with pytest.raises(ValueError, match="no item has two votes"):
+        krippendorff_alpha([[1, None], [None, 2]])
+
+
+@pytest.mark.parametrize("coefficient", ALL)
+def test_coverage(coefficient):
+    generator = rng(3)
+    # Two votes agree if both are the item's own (0.6 * 0.6), else by chance.
+    true, held, trials = 0.36, 0, 500
+    for _ in range(trials):
+        low, high = coefficient(judged(generator, 80, 3)).interval
+        held += low <= true <= high
+    assert 0.93 <= held / trials <= 0.97

@@ -1,0 +1,90 @@
+"""The mean of clustered values against regression, by hand, and its calibration."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dialbench.stats.clusters import ClusteredMean, sums_by
+
+rng = np.random.default_rng
+
+
+def test_it_is_the_regression_on_a_constant_with_clustered_errors():
+    from statsmodels.regression.linear_model import OLS
+
+    dialogue = np.sort(rng(0).integers(0, 30, size=200))
+    values = rng(1).normal(size=30)[dialogue] + rng(2).normal(0.3, size=200)
+    peer = OLS(values, np.ones(200)).fit(
+        cov_type="cluster", cov_kwds={"groups": dialogue}, use_t=True
+    )
+    found = ClusteredMean.of(values, dialogue)
+    assert found.mean == pytest.approx(peer.params[0], rel=1e-12)
+    assert found.variance == pytest.approx(peer.bse[0] ** 2, rel=1e-10)
+    assert found.p == pytest.approx(peer.pvalues[0], rel=1e-9)
+    assert found.interval == pytest.approx(peer.conf_int()[0], rel=1e-9)
+
+
+def test_dialogues_of_one_length_give_the_t_test_of_their_means():
+    values = rng(3).normal(0.2, size=(25, 4))
+    found = ClusteredMean.of(values.ravel(), np.repeat(np.arange(25), 4))
+    expected = stats.ttest_1samp(values.mean(axis=1), 0)
+    assert found.p == pytest.approx(expected.pvalue, rel=1e-10)
+    assert found.interval == pytest.approx(tuple(expected.confidence_interval()), rel=1e-10)
+
+
+def test_unequal_dialogues_by_hand():
+    # Mean 2; residuals sum to -2 in "a" and to 1 + 1 in "b"; variance 2/1 * (4 + 4) / 9.
+    found = ClusteredMean.of([0.0, 3.0, 3.0, np.nan], ["a", "b", "b", "c"])
+    assert (found.mean, found.clusters, found.values) == (2.0, 2, 3)
+    assert found.variance == pytest.approx(16 / 9)
+
+
+@pytest.mark.parametrize(("values", "mean"), [([], np.nan), ([np.nan], np.nan), ([2.0, 4.0], 3.0)])
+def test_one_dialogue_says_nothing(values, mean):
+    found = ClusteredMean.of(values, ["only"] * len(values))
+    assert found.mean == pytest.approx(mean, nan_ok=True)
+    assert (found.p, found.interval) == (1.0, None)
+
+
+def test_equal_values_have_no_variance():
+    found = ClusteredMean.of([0.1] * 7, [0, 0, 1, 1, 1, 2, 2])
+    assert found.interval == pytest.approx((0.1, 0.1), abs=0)
+    assert found.p == 0.0
+    assert ClusteredMean.of([0.0] * 3).p == 1.0
+
+
+def test_values_and_dialogues_must_match():
+    with pytest.raises(ValueError, match="2 dialogues for 3 values"):
+        ClusteredMean.of([1, 2, 3], [0, 1])
+
+
+def test_sums_stand_in_the_order_of_the_names():
+    sums = sums_by(["b", "a", "b"], np.array([[1, 10], [2, 20], [4, 40]]))
+    assert sums.tolist() == [[2, 20], [5, 50]]
+
+
+def worlds(trials, correlation, seed):
+    """Equal systems: differences of 100 dialogues of 1 to 8 responses."""
+    generator = rng(seed)
+    for _ in range(trials):
+        dialogue = np.repeat(np.arange(100), generator.integers(1, 9, size=100))
+        own, rest = generator.normal(size=100)[dialogue], generator.normal(size=len(dialogue))
+        yield np.sqrt(correlation) * own + np.sqrt(1 - correlation) * rest, dialogue
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.2])
+def test_p_is_uniform_where_systems_are_equal_and_the_interval_holds(correlation):
+    found = [ClusteredMean.of(x, d) for x, d in worlds(1500, correlation, seed=4)]
+    p = np.array([mean.p for mean in found])
+    assert stats.kstest(p, "uniform").pvalue > 0.001
+    held = np.mean([mean.interval[0] <= 0 <= mean.interval[1] for mean in found])
+    assert 0.93 <= held <= 0.97
+    assert held == pytest.approx(np.mean(p >= 0.05), abs=1e-12)
+
+
+def test_taking_responses_as_independent_would_call_equal_systems_different():
+    p = np.array([ClusteredMean.of(x).p for x, _ in worlds(600, 0.2, seed=5)])
+    assert np.mean(p < 0.05) > 0.1
+    assert stats.kstest(p, "uniform").pvalue < 1e-6

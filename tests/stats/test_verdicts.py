@@ -1,0 +1,80 @@
+"""Win, tie and loss: by hand, Wilson's interval against statsmodels, and its coverage."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dialbench.stats.verdicts import by_item, by_vote, wilson
+
+WIN, TIE, LOSS, NONE = 1, 0, -1, np.nan
+VOTES = [[WIN, WIN, TIE], [LOSS, LOSS, LOSS], [WIN, NONE, WIN], [TIE, NONE, NONE]]
+
+
+@pytest.mark.parametrize(("wins", "n"), [(0, 10), (10, 10), (3, 10), (250, 1000), (1, 1)])
+def test_wilson_is_that_of_statsmodels(wins, n):
+    from statsmodels.stats.proportion import proportion_confint
+
+    expected = proportion_confint(wins, n, method="wilson")
+    assert wilson(wins / n, n) == pytest.approx(tuple(map(float, expected)), abs=1e-12)
+
+
+def test_wilson_without_observations_and_at_its_ends():
+    assert wilson(np.nan, 0) is None
+    assert wilson(0.0, 7)[0] == 0.0
+    assert wilson(1.0, 7)[1] == 1.0
+
+
+def test_votes_by_hand():
+    found = by_vote(VOTES)
+    shares = [found.win.value, found.tie.value, found.loss.value]
+    assert shares == pytest.approx([4 / 9, 2 / 9, 3 / 9])
+    assert (found.verdicts, found.items) == (9, 4)
+
+
+def test_raters_who_differ_make_a_tie():
+    found = by_item([*VOTES, [WIN, LOSS, NONE], [NONE, NONE, NONE]])
+    shares = [found.win.value, found.tie.value, found.loss.value]
+    assert shares == pytest.approx([1 / 5, 3 / 5, 1 / 5])
+    assert (found.verdicts, found.items) == (5, 5)
+
+
+def test_one_verdict_an_item_has_the_plain_wilson_interval_nearly():
+    votes = np.repeat([WIN, TIE, LOSS], [50, 30, 20])[:, None]
+    found = by_vote(votes)
+    assert found == by_item(votes)
+    # The variance is estimated with n - 1, hence an item's worth of difference.
+    assert found.win.interval == pytest.approx(wilson(0.5, 99))
+
+
+def test_equal_votes_of_five_raters_are_worth_one():
+    votes = np.random.default_rng(0).integers(-1, 2, size=(80, 1))
+    one, five = by_vote(votes), by_vote(np.repeat(votes, 5, axis=1))
+    assert five.win.interval == pytest.approx(one.win.interval)
+    assert five.verdicts == 5 * one.verdicts
+
+
+@pytest.mark.parametrize(
+    ("votes", "reason"),
+    [([[2]], "votes must be"), ([1, 0], "votes must be"), ([[NONE]], "there is no vote")],
+)
+def test_what_is_no_vote_is_refused(votes, reason):
+    with pytest.raises(ValueError, match=reason):
+        by_vote(votes)
+    with pytest.raises(ValueError, match=reason):
+        by_item(votes)
+
+
+def test_coverage_with_five_raters_who_see_the_same():
+    generator = np.random.default_rng(1)
+    held, naive, trials = 0, 0, 800
+    for _ in range(trials):
+        # An item wins with a chance of its own, 0.4 on average.
+        chance = generator.beta(0.8, 1.2, size=(100, 1))
+        votes = np.where(generator.random((100, 5)) < chance, WIN, LOSS)
+        found = by_vote(votes).win
+        held += found.interval[0] <= 0.4 <= found.interval[1]
+        low, high = wilson(found.value, 500)
+        naive += low <= 0.4 <= high
+    assert 0.93 <= held / trials <= 0.97
+    assert naive / trials < 0.85
