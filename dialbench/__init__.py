@@ -11,6 +11,7 @@ _HOMES = {
     "run": "dialbench.bench",
     "score": "dialbench.scoring",
     "report": "dialbench.bench",
+    "check": "dialbench.checking",
     "load_corpus": "dialbench.corpora.base",
     "load_adapter": "dialbench.bench",
 }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dialbench.adapter import Registry, System
-from dialbench.corpora import jsonl
+from dialbench.corpora.base import name_of
 from dialbench.errors import InputError, UnknownName
 from dialbench.parameters import counted
 from dialbench.plan import recipe, setting_of, systems_of, under
@@ -108,7 +108,7 @@ class _Sorter:
         system = self.systems.get(row.name)
         return (
             job.system == (system.name if system else row.system)
-            and job.corpus == jsonl.card(Path(self.group.corpus)).name
+            and job.corpus == name_of(self.group.corpus)
             and job.decoding == Decoding.parse(row.decoding)
             and (system is None or self._as_planned(job, system))
         )

@@ -283,7 +283,8 @@ def _task(row: _Wanted, dataset: Dataset) -> Task:
     training = {**recipe(system, preset), **outside, **dataset.training}
     base = _base(row, dataset)
     if base is not None:
-        training["base"] = base.job.training_fingerprint
+        # Its seed is this job's own.
+        training["base"] = {"system": base.job.system, **base.job.training}
     corpus = dataset.corpus.name
     answering = dict(dataset.answering)
     job = Job(system.name, corpus, row.seed, row.decoding, preset.name, training, answering)

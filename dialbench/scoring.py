@@ -19,21 +19,25 @@ from dialbench.files.responses import read_responses
 from dialbench.metrics import registry
 from dialbench.metrics.base import Metric
 from dialbench.metrics.diversity import Denominator
+from dialbench.metrics.novelty import Training
+from dialbench.metrics.semantic import SentenceModel
 from dialbench.metrics.texts import Texts
+from dialbench.paired import compared
 from dialbench.records import Example, Score, Split, fingerprint_of
-from dialbench.stats.folds import fold_numbers, groups
+from dialbench.stats.folds import dialogue_numbers, fold_numbers, groups
 from dialbench.stats.intervals import jackknife
 from dialbench.text import vectors as word_vectors
-from dialbench.text.tokenizer import Tokenizer
 from dialbench.text.tokenizer import tokenizer as find_tokenizer
 from dialbench.text.vectors import Vectors
 
 DEFAULT = registry.DEFAULT
+SCORED = registry.SCORED
 FOLDS = 10
 _TRAINING: dict[str, Any] = {"size": 200, "window": 5, "min_count": 5, "seed": 1}
 _NO_VECTORS = (
     "no word vectors: give a file with --vectors, or training text to learn them from with --train"
 )
+_NO_TRAINING = "no training text: give a corpus or file with --train"
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,9 @@ class ScoringSettings:
         vectors: a file of word vectors; None trains them on the training split.
         data: the data folder, where WordNet is looked for first; None = $DIALBENCH_DATA or the
             user cache.
+        vocabulary: V of ead-n; None takes the number of words of the training split.
+        sentence_model: folder of a sentence-transformers model; None takes that of the extra
+            `offline`.
     """
 
     metrics: tuple[str, ...] = DEFAULT
@@ -54,6 +61,8 @@ class ScoringSettings:
     denominator: Denominator = "tokens"
     vectors: str | None = None
     data: str | None = None
+    vocabulary: int | None = None
+    sentence_model: str | None = None
 
     @classmethod
     def of(
@@ -64,6 +73,8 @@ class ScoringSettings:
         denominator: Denominator = "tokens",
         vectors: str | Path | None = None,
         data: str | Path | None = None,
+        vocabulary: int | None = None,
+        sentence_model: str | Path | None = None,
     ) -> ScoringSettings:
         """The settings in what users write: paths of either kind, None for all measures."""
         return cls(
@@ -72,6 +83,8 @@ class ScoringSettings:
             denominator,
             None if vectors is None else str(vectors),
             None if data is None else str(data),
+            vocabulary,
+            None if sentence_model is None else str(sentence_model),
         )
 
 
@@ -80,27 +93,39 @@ def build_metrics(
 ) -> list[Metric[Any]]:
     """The measures of the settings, with the resources they need.
 
-    Word vectors are loaded or trained only if a measure needs them. Without a file and without
-    training text the embedding measures are made all the same; their value is NaN with a reason.
+    Resources are loaded or trained only if a measure needs them. A measure whose resource is
+    missing is made all the same; its value is NaN with a reason.
 
     Args:
         settings: what to measure.
-        train: training text for word vectors (skip-gram, 200 dimensions).
+        train: the training split: for word vectors where no file is given (skip-gram, 200
+            dimensions), for novelty and for the V of ead-n.
         cache: folder for trained vectors, under a name derived from text and parameters.
 
     Raises:
         UnknownName: there is no measure or tokeniser of that name.
-        InputError: the file of vectors or WordNet cannot be used.
+        InputError: the file of vectors, WordNet or the sentence model cannot be used.
     """
     tokenize = find_tokenizer(settings.tokenizer)
-    vectors, missing = None, ""
-    if "vectors" in registry.needs(settings.metrics):
-        vectors, missing = _vectors(settings, tokenize, train, cache)
+    needed = registry.needs(settings.metrics)
+    token_lists = None
+    if train is not None and needed & {"train", "vectors"}:
+        token_lists = [tokenize(turn) for turn in _turns(train)]
+    resources: dict[str, Any] = {"vocabulary": settings.vocabulary}
+    if "vectors" in needed:
+        found = _vectors(settings, token_lists, cache)
+        resources |= zip(("vectors", "missing_vectors"), found, strict=True)
+    if "train" in needed:
+        training = None if token_lists is None else Training(token_lists)
+        resources |= {"training": training, "missing_training": _NO_TRAINING}
+    if "sentences" in needed:
+        folder = settings.sentence_model
+        resources["sentences"] = SentenceModel.find(Path(folder) if folder else None)
     data = data_folder(Path(settings.data) if settings.data else None)
-    resources = registry.MetricSettings(
-        settings.tokenizer, settings.denominator, data, vectors, missing
+    return registry.create(
+        settings.metrics,
+        registry.MetricSettings(settings.tokenizer, settings.denominator, data, **resources),
     )
-    return registry.create(settings.metrics, resources)
 
 
 def scoring_key(metrics: Sequence[Metric[Any]]) -> dict[str, Any]:
@@ -123,7 +148,8 @@ def score_responses(
     Raises:
         InputError: there are no responses.
     """
-    texts = Texts.build(pairs, find_tokenizer(_tokenizer_of(metrics)))
+    verbatim = any(metric.verbatim for metric in metrics)
+    texts = Texts.build(pairs, find_tokenizer(_tokenizer_of(metrics)), verbatim=verbatim)
     if not len(texts):
         raise InputError("there are no responses to score", hint="Give at least one.")
     parts = _Parts.of(texts.dialogues)
@@ -131,7 +157,7 @@ def score_responses(
 
 
 def score(
-    files: Iterable[str | Path],
+    files: Sequence[str | Path],
     *,
     metrics: Iterable[str] | None = None,
     tokenizer: str = "default",
@@ -141,48 +167,70 @@ def score(
     data: str | Path | None = None,
     cache: Path | None = None,
     corpus: str | None = None,
+    vocabulary: int | None = None,
+    sentence_model: str | Path | None = None,
+    paired_with: str | Path | None = None,
 ) -> list[dict[str, Any]]:
     """Scores files of responses (JSON lines) and says so in plain values.
 
     Args:
         files: the files; each is one system, called by the stem of its name.
-        metrics: names of the measures; None = all of them.
+        metrics: names of the measures; None = all but those that need a sentence model and the
+            variants of single papers.
         tokenizer: name of the tokeniser.
         denominator: what Distinct divides by.
         vectors: a file of word vectors.
-        train: training text for word vectors where no file is given: a split, the name of a
-            corpus or a file of conversations.
+        train: training text for novelty, ead-n and, where no file is given, word vectors: a
+            split, the name of a corpus or a file of conversations.
         data: the data folder, for WordNet and corpora; None = $DIALBENCH_DATA or the user cache.
         cache: folder for trained word vectors.
         corpus: what the responses answer, if known.
+        vocabulary: V of ead-n; None = the number of words of the training text.
+        sentence_model: folder of a sentence-transformers model; None = that of the extra
+            `offline`.
+        paired_with: responses to the same contexts that every file is compared with.
 
     Returns:
         For each file `{"system", "corpus", "metrics": {name: {"value", "signature", "n",
         "interval", "reason"}}}`; values are fractions, not rounded, None where not available,
-        and only then there is a reason.
+        and only then there is a reason. With `paired_with` also `{"paired_with", "compared"}`:
+        the other system, and how far they differ in each measure.
 
     Raises:
         InputError: a file, name or argument cannot be used.
     """
     settings = ScoringSettings.of(
-        metrics=metrics, tokenizer=tokenizer, denominator=denominator, vectors=vectors, data=data
+        metrics=SCORED if metrics is None else metrics,
+        tokenizer=tokenizer,
+        denominator=denominator,
+        vectors=vectors,
+        data=data,
+        vocabulary=vocabulary,
+        sentence_model=sentence_model,
     )
-    built = build_metrics(settings, _training_split(train, data), cache)
-    return [_report(Path(file), built, corpus) for file in files]
+    built = build_metrics(settings, training_split(train, data), cache)
+    reports = [_report(Path(file), built, corpus) for file in files]
+    if paired_with is not None:
+        base = Path(paired_with)
+        for file, report in zip(map(Path, files), reports, strict=True):
+            report |= {"paired_with": system_of(base), "compared": compared(file, base, built)}
+    return reports
 
 
 @dataclass(frozen=True)
 class _Parts:
-    """The responses of each fold and the jackknife group of each response."""
+    """The responses of each fold; the jackknife group and the dialogue of each response."""
 
     folds: list[NDArray[np.intp]]
     groups: NDArray[np.int64]
+    dialogues: NDArray[np.float64]
 
     @classmethod
     def of(cls, dialogues: Sequence[str]) -> _Parts:
         numbers = fold_numbers(dialogues, k=FOLDS)
         folds = [np.flatnonzero(numbers == fold) for fold in range(numbers.max() + 1)]
-        return cls(folds, groups(dialogues))
+        of_response = dialogue_numbers(dialogues).astype(np.float64)
+        return cls(folds, groups(dialogues), of_response)
 
 
 def _tokenizer_of(metrics: Sequence[Metric[Any]]) -> str:
@@ -198,11 +246,13 @@ def _score(metric: Metric[Any], texts: Texts, parts: _Parts) -> Score:
     interval = None
     if not math.isnan(value):
         interval = jackknife(metric.replicate, statistics, parts.groups)
+    per_response = metric.per_response(statistics)
     return Score(
         value=value,
         n=metric.count(statistics),
         signature=metric.signature,
-        per_response=metric.per_response(statistics),
+        per_response=per_response,
+        dialogues=None if per_response is None else parts.dialogues,
         per_fold=np.array([metric.replicate(statistics[fold]) for fold in parts.folds]),
         interval=interval,
         reason=metric.reason(statistics),
@@ -211,25 +261,34 @@ def _score(metric: Metric[Any], texts: Texts, parts: _Parts) -> Score:
 
 def _report(file: Path, metrics: Sequence[Metric[Any]], corpus: str | None) -> dict[str, Any]:
     scores = score_responses(read_responses(file), metrics)
-    values = {name: _plain(score) for name, score in scores.items()}
-    return {"system": _stem(file), "corpus": corpus, "metrics": values}
+    values = {name: plain(score) for name, score in scores.items()}
+    return {"system": system_of(file), "corpus": corpus, "metrics": values}
 
 
-def _stem(file: Path) -> str:
+def system_of(file: Path) -> str:
+    """What the system of a file of responses is called: the stem of the file's name."""
     return file.name.removesuffix(".xz").removesuffix(".gz").removesuffix(".jsonl")
 
 
-def _plain(score: Score) -> dict[str, Any]:
-    plain: dict[str, Any] = {
+def plain(score: Score) -> dict[str, Any]:
+    """A score in plain values: value, signature, n, interval and, without a value, the reason."""
+    said: dict[str, Any] = {
         "value": score.value if score.available else None,
         "signature": score.signature,
         "n": score.n,
         "interval": None if score.interval is None else list(score.interval),
     }
-    return plain | ({"reason": score.reason} if score.reason else {})
+    return said | ({"reason": score.reason} if score.reason else {})
 
 
-def _training_split(train: Split | str | Path | None, data: str | Path | None) -> Split | None:
+def training_split(
+    train: Split | str | Path | None, data: str | Path | None = None
+) -> Split | None:
+    """The training split of a corpus by its name, or of a file of conversations.
+
+    Raises:
+        InputError: there is no such corpus, or it cannot be read.
+    """
     if train is None or isinstance(train, Split):
         return train
     folder = None if data is None else Path(data)
@@ -237,14 +296,13 @@ def _training_split(train: Split | str | Path | None, data: str | Path | None) -
 
 
 def _vectors(
-    settings: ScoringSettings, tokenize: Tokenizer, train: Split | None, cache: Path | None
+    settings: ScoringSettings, token_lists: list[list[str]] | None, cache: Path | None
 ) -> tuple[Vectors | None, str]:
     """The word vectors, or None and why there are none."""
     if settings.vectors is not None:
         return word_vectors.load(Path(settings.vectors), where="--vectors"), ""
-    if train is None:
+    if token_lists is None:
         return None, _NO_VECTORS
-    token_lists = [tokenize(turn) for turn in _turns(train)]
     path = cache / f"word2vec-{_key(token_lists)[:16]}.safetensors" if cache else None
     if path and path.exists():
         return word_vectors.load(path), ""

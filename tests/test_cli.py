@@ -37,7 +37,7 @@ def test_help_loads_no_torch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    names = "run score report models corpora metrics papers fetch doctor"
+    names = "run score conventions report models corpora metrics papers fetch doctor"
     for name in names.split():
         assert f"\n  {name}" in done.stdout
 
@@ -190,6 +190,34 @@ def test_score_prints_a_table(command: Command, tmp_path: Path) -> None:
     assert said.code == 0
     assert "mine" in said.out
     assert "0.600" in said.out
+
+
+def test_score_under_a_convention(command: Command, tmp_path: Path) -> None:
+    file = responses(tmp_path / "mine.jsonl", "a b a", "a c")
+    report = json.loads(command("score", file, "--convention", "paraformer", "--json").out)
+    assert report["convention"] == "paraformer"
+    assert report["metrics"]["Dist-1"]["value"] == 3 / 5
+    said = command("score", file, "--convention", "paraformer")
+    assert "Dist-3" in said.out
+    refused = command("score", file, "--convention", "rl", "--tokenizer", "bert")
+    assert refused.code == 2
+    assert "Leave --tokenizer or --convention out." in refused.err
+
+
+def test_conventions_are_set_below_each_other(command: Command, tmp_path: Path) -> None:
+    file = responses(tmp_path / "mine.jsonl", "hi you", "a c")
+    out = command("conventions", file).out
+    assert all(name in out for name in ("paraformer", "rl", "dvs2s", "dialogved", "adand"))
+    reports = json.loads(command("conventions", file, "--json").out)
+    assert [report["system"] for report in reports] == ["mine"] * 5
+
+
+def test_score_takes_the_denominator_and_v(command: Command, tmp_path: Path) -> None:
+    file = responses(tmp_path / "mine.jsonl", "a b a", "a c")
+    options = ("--metrics", "dist-2,ead-1", "--denominator", "ngrams", "--vocabulary", 10)
+    metrics = json.loads(command("score", file, *options, "--json").out)["metrics"]
+    assert metrics["dist-2"]["value"] == 1
+    assert metrics["ead-1"]["value"] == pytest.approx(3 / (10 * (1 - 0.9**5)))
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,11 @@ import pytest
 
 import dialbench
 from dialbench.errors import InputError, UnknownName
+from dialbench.metrics.semantic import EmbeddingSentence, SentenceModel
 from dialbench.metrics.wordnet import MISSING
 from dialbench.records import Example, Split
 from dialbench.scoring import (
-    DEFAULT,
+    SCORED,
     ScoringSettings,
     build_metrics,
     score,
@@ -38,6 +39,7 @@ def example(i):
 
 PAIRS = [(example(i), text(i, 3 + i % 6)) for i in range(90)]
 TRAIN = Split("train", [example(i) for i in range(60)])
+WORDS_OF_TRAIN = {w for e in TRAIN for turn in (*e.context, *e.references) for w in turn.split()}
 
 
 def written(path, pairs):
@@ -78,7 +80,7 @@ def test_files_become_plain_values(tmp_path, vectors, no_wordnet):
     one, two = score(files, vectors=vectors, corpus="lake")
     assert json.loads(json.dumps(one)) == one
     assert (one["system"], one["corpus"], two["system"]) == ("one", "lake", "two")
-    assert list(one["metrics"]) == list(DEFAULT)
+    assert list(one["metrics"]) == list(SCORED)
     dist = one["metrics"]["dist-1"]
     tokens = [w for _, response in PAIRS for w in response.split()]
     assert dist["value"] == len(set(tokens)) / len(tokens)
@@ -208,8 +210,38 @@ def test_too_little_training_text_is_a_reason_not_a_failure():
     assert "no word occurs 5 times" in result.reason
 
 
+def test_the_training_split_serves_novelty_and_the_size_of_the_vocabulary():
+    names = ("ead-1", "novelty", "copy-rate")
+    copied = [(e, e.references[0]) for e in TRAIN] + [(example(80), "quite new")]
+    scores = score_responses(copied, build_metrics(ScoringSettings(names), TRAIN))
+    assert scores["novelty"].value == pytest.approx(1 / 61)
+    assert scores["copy-rate"].value == 1
+    assert f"|V:{len(WORDS_OF_TRAIN)}|" in scores["ead-1"].signature
+    own = build_metrics(ScoringSettings(names, vocabulary=500), TRAIN)[0]
+    assert "|V:500|" in own.signature
+    without = score_responses(copied, build_metrics(ScoringSettings(names)))
+    assert all("--train" in score.reason for score in without.values())
+    given = score_responses(copied, build_metrics(ScoringSettings(("ead-1",), vocabulary=500)))
+    assert given["ead-1"].available
+
+
+def test_measures_of_whole_sentences_read_what_was_written(tmp_path):
+    seen = set()
+
+    def encode(texts):
+        seen.update(texts)
+        return np.ones((len(texts), 2))
+
+    pair = (Example("e", "d", (), ("Quite, yes!",)), "It's Me.")
+    model = SentenceModel(encode, "constant")
+    score_responses([pair], [EmbeddingSentence("default", model)])
+    assert seen == {"Quite, yes!", "It's Me."}
+    with pytest.raises(InputError, match="sentence-transformers"):
+        build_metrics(ScoringSettings.of(metrics=["vendi"], sentence_model=tmp_path))
+
+
 def test_settings_are_plain_json():
-    settings = ScoringSettings(("dist-1",), "bert", "ngrams", "v.txt", "data")
+    settings = ScoringSettings(("dist-1",), "bert", "ngrams", "v.txt", "data", 9, "model")
     plain = json.loads(json.dumps(asdict(settings)))
     assert ScoringSettings(**plain | {"metrics": tuple(plain["metrics"])}) == settings
     assert (
@@ -219,6 +251,8 @@ def test_settings_are_plain_json():
             denominator="ngrams",
             vectors=Path("v.txt"),
             data=Path("data"),
+            vocabulary=9,
+            sentence_model=Path("model"),
         )
         == settings
     )
@@ -255,3 +289,39 @@ def test_the_denominator_reaches_distinct():
     ]
     assert values[0].value < values[1].value
     assert values[0].signature != values[1].signature
+
+
+class TestPaired:
+    def test_every_measure_with_its_test(self, tmp_path):
+        base = written(tmp_path / "base.jsonl", PAIRS)
+        longer = [(e, response + " and then some more") for e, response in PAIRS]
+        file = written(tmp_path / "longer.jsonl", longer)
+        (report,) = score([file], metrics=["length", "dist-1"], paired_with=base)
+        assert report["paired_with"] == "base"
+        length, dist = report["compared"]["length"], report["compared"]["dist-1"]
+        assert length["difference"]["value"] == pytest.approx(4.0)
+        assert length["p"] < 1e-6
+        assert length["superiority"]["value"] == 1.0
+        assert length["dialogues"] == dist["dialogues"] == 30
+        scores = [
+            score([path], metrics=["dist-1"])[0]["metrics"]["dist-1"] for path in (file, base)
+        ]
+        expected = scores[0]["value"] - scores[1]["value"]
+        assert dist["difference"]["value"] == pytest.approx(expected)
+        assert "randomisation" in dist["test"]
+        json.dumps(report, allow_nan=False)
+
+    def test_a_system_does_not_differ_from_itself(self, tmp_path):
+        base = written(tmp_path / "base.jsonl", PAIRS)
+        (report,) = score([base], metrics=["length", "dist-1"], paired_with=base)
+        for compared in report["compared"].values():
+            assert (compared["difference"]["value"], compared["p"]) == (0.0, 1.0)
+
+    def test_other_contexts_are_named(self, tmp_path):
+        file = written(tmp_path / "file.jsonl", PAIRS)
+        swapped = written(tmp_path / "swapped.jsonl", [*PAIRS[:5], *PAIRS[:4:-1]])
+        with pytest.raises(InputError, match=r"swapped\.jsonl:6: it answers another context"):
+            score([file], metrics=["length"], paired_with=swapped)
+        few = written(tmp_path / "few.jsonl", PAIRS[:7])
+        with pytest.raises(InputError, match=r"few\.jsonl: it has 7 responses where"):
+            score([file], metrics=["length"], paired_with=few)

@@ -254,6 +254,15 @@ def load_corpus(
     return corpus
 
 
+def name_of(name: str) -> str:
+    """What results call the corpus that `load_corpus(name)` reads; nothing is read."""
+    if name in _HOMES:
+        return name
+    from dialbench.corpora import jsonl
+
+    return jsonl.card(Path(name)).name
+
+
 def _read(name: str, data: Path | None, where: str) -> tuple[Card, Contents]:
     if name in _HOMES:
         read = cast(Callable[[Path], Contents], import_module(_HOMES[name]).read)

@@ -16,7 +16,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from dialbench.corpora.base import Card, Contents, Item
+from dialbench.corpora.base import Card, Contents, Item, names
 from dialbench.corpora.files import SPLITS, plain_or_packed, read_lines
 from dialbench.errors import InputError
 from dialbench.records import Dialogue, Example
@@ -44,8 +44,12 @@ class _Line(BaseModel):
 
 
 def card(path: Path) -> Card:
-    """A card for the user's own file or folder, named after it."""
+    """A card for the user's own file or folder, named after it, but never as a known corpus.
+
+    What a licence allows is looked up by the name.
+    """
     name = path.resolve().name.removesuffix(".xz").removesuffix(".jsonl")
+    name = f"own-{name}" if name in names() else name
     return Card(name, name, f"read from {path}", "yours: not stated")
 
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dialbench.metrics.texts import Ragged, Texts
+from dialbench.metrics.texts import Paired, Ragged, Texts
 
 Direction = Literal["higher", "lower", "none"]
 BLOCK_TOKENS = 1 << 18
@@ -40,7 +40,7 @@ class Dense:
         return cls(np.concatenate([part.values for part in parts]))
 
 
-S = TypeVar("S", Dense, Ragged)
+S = TypeVar("S", Dense, Ragged, Paired)
 
 
 class Metric(ABC, Generic[S]):
@@ -52,14 +52,16 @@ class Metric(ABC, Generic[S]):
         signature: every choice that changes the value; values of different signatures do not
             compare.
         direction: which values are better.
-        needs: what it must be given besides text ("vectors", "wordnet"), so that nothing is
-            loaded or trained in vain.
+        needs: what it must be given besides text ("vectors", "wordnet", "train", "sentences"),
+            so that nothing is loaded or trained in vain.
+        verbatim: whether it reads the text itself, not only its tokens.
         missing: what it would need but was not given; its value is NaN then, whatever the text.
         version: raised when a change of the code changes the value.
     """
 
     direction: ClassVar[Direction] = "higher"
     needs: ClassVar[frozenset[str]] = frozenset()
+    verbatim: ClassVar[bool] = False
     version: ClassVar[int] = 1
     missing: str = ""
 

@@ -1,9 +1,10 @@
-"""How varied the responses are: Distinct-n of the whole set (Li et al., 2016) and within each."""
+"""How varied the responses are: Distinct-n (Li et al., 2016) and what came after it."""
 
 from __future__ import annotations
 
 import math
-from typing import Literal
+from abc import abstractmethod
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +53,117 @@ class Distinct(Metric[Ragged]):
     def _total(self, statistics: Ragged) -> int:
         n = 1 if self._denominator == "tokens" else self._n
         return int(ngram_counts(statistics, n).sum())
+
+
+class _NgramCounts(Metric[Ragged]):
+    """A measure of how often each n-gram of all responses occurs."""
+
+    least: int = 1
+
+    def __init__(self, name: str, n: int, recipe: str, tokenizer: str) -> None:
+        super().__init__(name, recipe, tokenizer)
+        self._n = n
+
+    def statistics(self, texts: Texts) -> Ragged:
+        """The tokens of the responses."""
+        return texts.responses
+
+    def score(self, statistics: Ragged) -> float:
+        """The value; NaN where there are too few n-grams."""
+        if self.reason(statistics):
+            return math.nan
+        counts = np.unique(ngrams(statistics, self._n), return_counts=True)[1]
+        return self._measure(*np.unique(counts, return_counts=True))
+
+    def reason(self, statistics: Ragged) -> str:
+        """What is missing, or how many n-grams would be needed."""
+        total = int(ngram_counts(statistics, self._n).sum())
+        if self.missing or total >= self.least:
+            return self.missing
+        if not total:
+            return f"no response has a {self._n}-gram"
+        return f"{total} {self._n}-grams in all, fewer than {self.least}"
+
+    @abstractmethod
+    def _measure(self, counts: NDArray[np.int64], kinds: NDArray[np.int64]) -> float:
+        """The measure where `kinds[i]` different n-grams occur `counts[i]` times each."""
+
+
+class Entropy(_NgramCounts):
+    """ent-n: entropy of the distribution of n-grams of all responses, in nats.
+
+    Zhang et al. (2018): -sum p log p with p the share of each n-gram, which underestimates the
+    entropy of small sets. With Miller and Madow's correction (1955) (different n-grams - 1) /
+    (2 n-grams) is added.
+
+    Args:
+        n: length of the n-grams.
+        tokenizer: name of the tokeniser.
+        corrected: whether to add the correction (ent-mm-n).
+    """
+
+    def __init__(self, n: int, tokenizer: str, *, corrected: bool = False) -> None:
+        name = f"ent-mm-{n}" if corrected else f"ent-{n}"
+        bias = "miller-madow" if corrected else "none"
+        super().__init__(name, n, f"ent-{n}|unit:nats|correction:{bias}", tokenizer)
+        self._corrected = corrected
+
+    def _measure(self, counts: NDArray[np.int64], kinds: NDArray[np.int64]) -> float:
+        total = int(counts @ kinds)
+        entropy = math.fsum(kinds * (counts / total) * np.log(total / counts))
+        return entropy + (int(kinds.sum()) - 1) / (2 * total) * self._corrected
+
+
+class ExpectationAdjusted(_NgramCounts):
+    """ead-n: different n-grams, divided by how many as many draws from V kinds would show.
+
+    Liu et al. (2022): N / (V (1 - ((V - 1) / V)^C)) with N different n-grams among C. V is the
+    corpus' own number of words, whatever n and whatever system; values with another V do not
+    compare. For n > 1 the value can exceed 1.
+
+    Args:
+        n: length of the n-grams.
+        tokenizer: name of the tokeniser.
+        kinds: V; None gives NaN.
+        missing: why there is no V.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset({"train"})
+
+    def __init__(self, n: int, tokenizer: str, kinds: int | None, missing: str = "") -> None:
+        known = "missing" if kinds is None else str(kinds)
+        super().__init__(f"ead-{n}", n, f"ead-{n}|V:{known}", tokenizer)
+        self.missing = "" if kinds else missing
+        self._kinds = kinds or 1
+
+    def _measure(self, counts: NDArray[np.int64], kinds: NDArray[np.int64]) -> float:
+        unseen = (1 - 1 / self._kinds) ** int(counts @ kinds)
+        return float(kinds.sum() / (self._kinds * (1 - unseen)))
+
+
+class RarefiedDistinct(_NgramCounts):
+    """rare-dist-n: Distinct-n to be expected among a fixed number of n-grams, exactly.
+
+    n-grams are drawn without replacement from those of all responses (Hurlbert, 1971): the mean
+    over all draws, from the hypergeometric distribution. Sets of different size compare.
+
+    Args:
+        n: length of the n-grams.
+        tokenizer: name of the tokeniser.
+        size: how many n-grams are drawn.
+    """
+
+    def __init__(self, n: int, tokenizer: str, size: int = 1000) -> None:
+        super().__init__(f"rare-dist-{n}", n, f"rare-dist-{n}|ngrams:{size}", tokenizer)
+        self.least = size
+
+    def _measure(self, counts: NDArray[np.int64], kinds: NDArray[np.int64]) -> float:
+        total = int(counts @ kinds)
+        # An n-gram that occurs c times is missed by all of the draws with the chance
+        # prod over j < c of (total - size - j) / (total - j).
+        left = total - np.arange(counts.max())
+        missed = np.cumprod(np.maximum(1 - self.least / left, 0.0))
+        return math.fsum(kinds * (1 - missed[counts - 1])) / self.least
 
 
 class IntraDistinct(MeanMetric):

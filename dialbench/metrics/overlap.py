@@ -1,8 +1,10 @@
-"""Overlap with references: BLEU (Papineni et al., 2002) and ROUGE-L (Lin, 2004)."""
+"""Overlap with references: corpus BLEU (Papineni et al., 2002) and ROUGE-L (Lin, 2004)."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,26 +14,38 @@ from dialbench.metrics.ngrams import ngram_counts, ngrams, renumber
 from dialbench.metrics.texts import Ragged, Texts
 
 NO_REFERENCES = "no example has a reference"
-_ORDERS = 4
+ORDERS = 4
+
+Smoothing = Literal["none", "exp", "coco"]
+_NAMES = {"none": "bleu-{}", "exp": "sacrebleu-{}", "coco": "bleu-coco-{}"}
 
 
 class Bleu(Metric[Dense]):
-    """bleu-n: corpus BLEU, orders 1 to n, equal weights, no smoothing, as a fraction.
+    """bleu-n: corpus BLEU, orders 1 to n, equal weights, as a fraction.
 
     Clipped matches over all references of an example, brevity penalty with the reference length
-    closest to the response (the shorter of two equally close). It is what sacreBLEU gives with
-    tokeniser and smoothing off, divided by 100. Examples without a reference are left out.
+    closest to the response (the shorter of two equally close). Examples without a reference are
+    left out.
+
+    Args:
+        n: the highest order.
+        tokenizer: name of the tokeniser.
+        smoothing: "none" is what sacreBLEU gives with tokeniser and smoothing off, divided by
+            100; "exp" (sacrebleu-n) what it gives by default, where the k-th order without a
+            match counts 1 / 2^k of a match; "coco" (bleu-coco-n) the COCO caption toolkit,
+            which adds 1e-15 to matches and 1e-9 to n-grams.
     """
 
-    def __init__(self, n: int, tokenizer: str) -> None:
-        recipe = f"bleu|orders:1-{n}|scope:corpus|smooth:none|length:closest"
-        super().__init__(f"bleu-{n}", recipe, tokenizer)
+    def __init__(self, n: int, tokenizer: str, smoothing: Smoothing = "none") -> None:
+        recipe = f"bleu|orders:1-{n}|scope:corpus|smooth:{smoothing}|length:closest"
+        super().__init__(_NAMES[smoothing].format(n), recipe, tokenizer)
         self._n = n
+        self._precisions = {"none": _plain, "exp": _exponential, "coco": _coco}[smoothing]
 
     def statistics(self, texts: Texts) -> Dense:
         """(responses, 3 + 2n) int64: counted, length, reference length, matches, n-grams."""
-        every = texts.once(_counts)
-        matches, totals = every[:, 3 : 3 + self._n], every[:, 3 + _ORDERS : 3 + _ORDERS + self._n]
+        every = texts.once(bleu_counts)
+        matches, totals = every[:, 3 : 3 + self._n], every[:, 3 + ORDERS : 3 + ORDERS + self._n]
         return Dense(np.concatenate([every[:, :3], matches, totals], axis=1))
 
     def score(self, statistics: Dense) -> float:
@@ -39,11 +53,11 @@ class Bleu(Metric[Dense]):
         counted, length, reference, *counts = (int(x) for x in statistics.values.sum(axis=0))
         if not counted:
             return math.nan
-        matches, totals = counts[: self._n], counts[self._n :]
-        if not all(matches):
+        precisions = self._precisions(counts[: self._n], counts[self._n :])
+        if not length or not all(precisions):
             return 0.0
-        logs = [math.log(m / t) for m, t in zip(matches, totals, strict=True)]
-        return math.exp(sum(logs) / self._n + min(0.0, 1.0 - reference / length))
+        logs = sum(map(math.log, precisions))
+        return math.exp(logs / self._n + min(0.0, 1.0 - reference / length))
 
     def count(self, statistics: Dense) -> int:
         """How many examples have a reference."""
@@ -54,14 +68,34 @@ class Bleu(Metric[Dense]):
         return "" if self.count(statistics) else NO_REFERENCES
 
 
-def _counts(texts: Texts) -> NDArray[np.int64]:
+def _plain(matches: Sequence[int], totals: Sequence[int]) -> list[float]:
+    return [m / t if m else 0.0 for m, t in zip(matches, totals, strict=True)]
+
+
+def _exponential(matches: Sequence[int], totals: Sequence[int]) -> list[float]:
+    precisions, share = [], 1.0
+    for m, t in zip(matches, totals, strict=True):
+        share /= 1 if m else 2
+        precisions.append((m or share) / t if t and any(matches) else 0.0)
+    return precisions
+
+
+def _coco(matches: Sequence[int], totals: Sequence[int]) -> list[float]:
+    return [(m + 1e-15) / (t + 1e-9) for m, t in zip(matches, totals, strict=True)]
+
+
+def bleu_counts(texts: Texts) -> NDArray[np.int64]:
+    """(responses, 11): has a reference, length, closest reference length, matches, n-grams.
+
+    Matches and n-grams are those of the orders 1 to 4; rows without a reference are zero.
+    """
     blocks = [_block_counts(block) for block in texts.blocks(BLOCK_TOKENS)]
-    return np.concatenate([np.empty((0, 3 + 2 * _ORDERS), np.int64), *blocks])
+    return np.concatenate([np.empty((0, 3 + 2 * ORDERS), np.int64), *blocks])
 
 
 def _block_counts(texts: Texts) -> NDArray[np.int64]:
     counted = np.diff(texts.owned) > 0
-    orders = range(1, _ORDERS + 1)
+    orders = range(1, ORDERS + 1)
     columns = [
         counted,
         texts.responses.lengths,
@@ -123,9 +157,40 @@ class RougeL(MeanMetric):
 
     def values(self, texts: Texts) -> NDArray[np.float64]:
         """(responses,) F1 with the best reference."""
-        common = np.fromiter(_common_lengths(texts), np.float64, len(texts.references))
+        common = np.array(texts.once(_common_lengths), np.float64)
         both = texts.responses.lengths[texts.owners] + texts.references.lengths
         return texts.best(np.divide(2 * common, both, out=np.zeros(len(both)), where=both > 0))
+
+    def absence(self) -> str:
+        """Nothing to compare with."""
+        return NO_REFERENCES
+
+
+class RougeLCoco(MeanMetric):
+    """rouge-l-coco: ROUGE-L of the COCO caption toolkit, mean over examples, in [0, 1].
+
+    F with beta 1.2, of the best precision and the best recall over the references taken apart.
+    Edge cases as in `RougeL`.
+    """
+
+    def __init__(self, tokenizer: str) -> None:
+        super().__init__(
+            "rouge-l-coco", "rouge-l|f:1.2|references:best-precision,best-recall", tokenizer
+        )
+
+    def values(self, texts: Texts) -> NDArray[np.float64]:
+        """(responses,) F of the best precision and recall."""
+        common = np.array(texts.once(_common_lengths), np.float64)
+        own, other = texts.responses.lengths[texts.owners], texts.references.lengths
+        precision, recall = (
+            texts.best(np.divide(common, length, out=np.zeros(len(common)), where=length > 0))
+            for length in (own, other)
+        )
+        weighted = recall + 1.2**2 * precision
+        both = (1 + 1.2**2) * precision * recall
+        return np.divide(
+            both, weighted, out=np.where(np.isnan(weighted), np.nan, 0.0), where=weighted > 0
+        )
 
     def absence(self) -> str:
         """Nothing to compare with."""

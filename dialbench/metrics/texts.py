@@ -66,6 +66,14 @@ class Ragged:
             yield self.values[start:stop].tolist()
 
     @classmethod
+    def build(cls, token_lists: Iterable[list[str]]) -> Ragged:
+        """The texts, numbered from scratch."""
+        column = _Column(Interner())
+        for tokens in token_lists:
+            column.append(tokens)
+        return column.ragged()
+
+    @classmethod
     def concatenate(cls, parts: Sequence[Ragged]) -> Ragged:
         """All texts of `parts`, in order, numbered as the first part is.
 
@@ -89,6 +97,45 @@ def _renumbered(part: Ragged, words: Interner) -> NDArray[np.int32]:
 
 
 @dataclass(frozen=True)
+class Paired:
+    """Responses with their references, indexed as one: statistics of measures that need both.
+
+    Attributes:
+        responses: (responses,) texts.
+        references: (references,) texts of all examples, one example after the other.
+        owned: (responses,) int64, how many references each example has.
+    """
+
+    responses: Ragged
+    references: Ragged
+    owned: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.responses)
+
+    def __getitem__(self, index: Any) -> Paired:
+        owned = self.owned[index]
+        ends = np.cumsum(owned)
+        first = (np.cumsum(self.owned) - self.owned)[index]
+        rows = np.arange(owned.sum()) + np.repeat(first - (ends - owned), owned)
+        return Paired(self.responses[index], self.references[rows], owned)
+
+    @property
+    def owners(self) -> NDArray[np.int64]:
+        """(references,) the response that each reference belongs to."""
+        return np.repeat(np.arange(len(self)), self.owned)
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Paired]) -> Paired:
+        """All responses of `parts`, in order, numbered as the first part is."""
+        return cls(
+            Ragged.concatenate([part.responses for part in parts]),
+            Ragged.concatenate([part.references for part in parts]),
+            np.concatenate([part.owned for part in parts]),
+        )
+
+
+@dataclass(frozen=True)
 class Texts:
     """Responses with their references, tokenised.
 
@@ -98,12 +145,16 @@ class Texts:
         owned: (responses + 1,) int64; example i has the references
             `owned[i]` to `owned[i + 1]` (exclusive).
         dialogues: (responses,) the dialogue each example belongs to.
+        said: (responses,) the responses as they were written; empty unless asked for.
+        wanted: (references,) the references as they were written; empty unless asked for.
     """
 
     responses: Ragged
     references: Ragged
     owned: NDArray[np.int64]
     dialogues: Sequence[str]
+    said: Sequence[str] = ()
+    wanted: Sequence[str] = ()
     _made: dict[Callable[[Texts], Any], Any] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -112,6 +163,8 @@ class Texts:
         pairs: Iterable[tuple[Example, str]],
         tokenize: Tokenizer,
         words: Interner | None = None,
+        *,
+        verbatim: bool = False,
     ) -> Texts:
         """Tokenises a stream of examples and responses; nothing else of them is kept.
 
@@ -119,10 +172,13 @@ class Texts:
             pairs: each example with the response to its context.
             tokenize: text to tokens.
             words: numbers words; pass the one of other texts to continue its numbering.
+            verbatim: keep the text of responses and references too.
         """
         words = Interner() if words is None else words
         responses, references, owned = _Column(words), _Column(words), array("q", [0])
         dialogues: list[str] = []
+        said: list[str] = []
+        wanted: list[str] = []
         for example, response in pairs:
             responses.append(tokenize(response))
             for reference in example.references:
@@ -130,8 +186,11 @@ class Texts:
             owned.append(len(references))
             known = bool(dialogues) and dialogues[-1] == example.dialogue_id
             dialogues.append(dialogues[-1] if known else example.dialogue_id)
+            if verbatim:
+                said.append(response)
+                wanted.extend(example.references)
         counts = np.asarray(owned, np.int64)
-        return cls(responses.ragged(), references.ragged(), counts, dialogues)
+        return cls(responses.ragged(), references.ragged(), counts, dialogues, said, wanted)
 
     def __len__(self) -> int:
         return len(self.responses)
@@ -146,12 +205,23 @@ class Texts:
         """(references,) the response that each reference belongs to."""
         return np.repeat(np.arange(len(self)), np.diff(self.owned))
 
+    @property
+    def paired(self) -> Paired:
+        """The tokens of responses and references, without the rest."""
+        return Paired(self.responses, self.references, np.diff(self.owned))
+
     def part(self, start: int, stop: int) -> Texts:
         """Responses `start` to `stop` (exclusive) with their references."""
         owned = self.owned[start : stop + 1]
-        references = self.references.part(int(owned[0]), int(owned[-1]))
-        responses = self.responses.part(start, stop)
-        return Texts(responses, references, owned - owned[0], self.dialogues[start:stop])
+        first, last = int(owned[0]), int(owned[-1])
+        return Texts(
+            self.responses.part(start, stop),
+            self.references.part(first, last),
+            owned - owned[0],
+            self.dialogues[start:stop],
+            self.said[start:stop],
+            self.wanted[first:last],
+        )
 
     def blocks(self, tokens: int) -> Iterator[Texts]:
         """Parts of about `tokens` tokens, references included; never less than one response."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from dialbench.records import Cell, Column, Row, Table
 from dialbench.reporting.presentation import column_of
+from dialbench.reporting.shown import MINUS
 
 
 def table_of(reports: Sequence[Mapping[str, Any]]) -> Table:
@@ -23,6 +24,47 @@ def table_of(reports: Sequence[Mapping[str, Any]]) -> Table:
         if score.get("reason")
     ]
     return Table("scores", "Scores of finished responses", columns, rows, tuple(notes))
+
+
+def comparison_of(report: Mapping[str, Any]) -> Table:
+    """How the system of a report differs from the one that it is paired with, a row a measure."""
+    rows = [Row(column_of(name).title, _differences(c)) for name, c in report["compared"].items()]
+    tests = {c["test"]: None for c in report["compared"].values()}
+    notes = (
+        f"p: {'; '.join(tests)}; not corrected for several comparisons.",
+        "d: Cohen's d. Better: share of contexts with the greater value, ties half.",
+        "Needed: dialogues to find this difference at 5 % with a chance of 80 %.",
+    )
+    caption = f"{report['system']} less {report['paired_with']}"
+    return Table("compared", caption, _COMPARED, tuple(rows), notes)
+
+
+_LEAST = 0.0001
+_COMPARED = tuple(
+    Column(name, title, direction="none", digits=digits)
+    for name, title, digits in (
+        ("difference", "Difference", 4),
+        ("interval", "95 % interval", 4),
+        ("p", "p", 4),
+        ("effect", "d", 3),
+        ("superiority", "Better", 3),
+        ("needed", "Needed", 0),
+        ("dialogues", "Dialogues", 0),
+    )
+)
+
+
+def _differences(compared: Mapping[str, Any]) -> dict[str, Cell]:
+    cells = {name: _number(said) for name, said in compared.items() if name != "test"}
+    p, interval = compared["p"], compared["difference"]["interval"]
+    if p is not None and p < _LEAST:
+        cells["p"] = Cell(p, text=f"<{_LEAST}")
+    text = ", ".join(f"{end:+.4f}".replace("-", MINUS) for end in interval or ())
+    return cells | {"interval": Cell(text=f"[{text}]" if text else "")}
+
+
+def _number(said: Any) -> Cell:
+    return Cell(said["value"] if isinstance(said, dict) else said)
 
 
 def _column(name: str, signature: str) -> Column:

@@ -25,14 +25,15 @@ def to_markdown(table: ShownTable) -> str:
     lines = [
         f"**{escape(table.caption)}**",
         "",
-        _row([CORNER, *titles]),
-        _row([":---", *("---:" for _ in titles)]),
-        *(_row([escape(row.label), *map(_MARKUP.cell, row.cells)]) for row in table.rows),
+        table_row([CORNER, *titles]),
+        table_row([":---", *("---:" for _ in titles)]),
+        *(table_row([escape(row.label), *map(_MARKUP.cell, row.cells)]) for row in table.rows),
         "",
         *(f"- {escape(note)}" for note in table.footer()),
     ]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def _row(cells: list[str]) -> str:
+def table_row(cells: list[str]) -> str:
+    """One line of a table; the cells are escaped already."""
     return f"| {' | '.join(cells)} |"

@@ -108,6 +108,15 @@ class Store:
             _compare(folder / name, sha256)
         return folder
 
+    def weights(self, job: Job) -> dict[str, str]:
+        """The sha256 of each file of the trained system, compared with the file; {} if untrained.
+
+        Raises:
+            StorageError: a file is damaged or missing.
+        """
+        record = self._trained_record(job)
+        return dict(record.files) if record and self.trained(job) else {}
+
     def training_notes(self, job: Job) -> list[str]:
         """The warnings of a finished training; none if there is none."""
         record = self._trained_record(job)
@@ -181,6 +190,11 @@ class Store:
         """Whether the job has answered."""
         record = self._job_record(job)
         return record is not None and record.answered is not None
+
+    def answered(self, job: Job) -> Answered | None:
+        """How the responses of a job came about; None if there are none."""
+        record = self._job_record(job)
+        return record.answered if record else None
 
     def write_responses(
         self,

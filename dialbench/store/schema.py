@@ -18,11 +18,13 @@ SCHEMA_VERSION = 1
 Status = Literal["started", "done", "failed", "interrupted"]
 
 
-class _Part(BaseModel):
+class Part(BaseModel):
+    """A part of a file: no field unknown, none changed."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class JobFields(_Part):
+class JobFields(Part):
     """A job, field by field."""
 
     system: str
@@ -55,7 +57,7 @@ class _Versioned(BaseModel):
     schema_version: int
 
 
-class Record(_Part):
+class Record(Part):
     """A file of the store as a whole; every one says which schema it follows."""
 
     schema_version: int = SCHEMA_VERSION
@@ -72,7 +74,7 @@ class TrainedRecord(Record):
     notes: list[str]
 
 
-class Answered(_Part):
+class Answered(Part):
     """How the responses of a job came about."""
 
     sha256: str
@@ -97,7 +99,7 @@ class JobRecord(Record):
     answered: Answered | None = None
 
 
-class ScoreFields(_Part):
+class ScoreFields(Part):
     """One score without its arrays; null stands for NaN."""
 
     value: float | None

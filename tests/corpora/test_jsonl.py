@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dialbench.corpora import jsonl
 from dialbench.corpora.base import Corpus, load_corpus
 from dialbench.corpora.files import SPLITS
 from dialbench.errors import InputError
@@ -172,3 +173,8 @@ def test_any_text_survives(
     found = [each.turns for split in SPLITS for each in corpus.dialogues(split)]
     assert sorted(found) == sorted(tuple(turn.strip() for turn in turns) for turns in talks)
     assert sum(len(corpus.split(split)) for split in SPLITS) == sum(len(t) - 1 for t in talks)
+
+
+def test_a_file_never_bears_the_name_of_a_known_corpus(tmp_path: Path) -> None:
+    assert jsonl.card(tmp_path / "demo.jsonl.xz").name == "own-demo"
+    assert jsonl.card(tmp_path / "mine.jsonl").name == "mine"

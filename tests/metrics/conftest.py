@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 
 from dialbench.metrics.base import Metric
+from dialbench.metrics.novelty import Training
 from dialbench.metrics.registry import MetricSettings, create
+from dialbench.metrics.semantic import SentenceModel
 from dialbench.metrics.texts import Interner, Texts
 from dialbench.metrics.wordnet import WordNet
 from dialbench.records import Example
@@ -33,7 +35,7 @@ def _texts(
     given = [()] * len(responses) if references is None else references
     examples = [Example(str(i), f"d{i // 2}", (), tuple(own)) for i, own in enumerate(given)]
     pairs = zip(examples, responses, strict=True)
-    return Texts.build(pairs, tokenizer(tokenize), words)
+    return Texts.build(pairs, tokenizer(tokenize), words, verbatim=True)
 
 
 @pytest.fixture(scope="session")
@@ -76,13 +78,23 @@ def tiny_vectors() -> Vectors:
     return Vectors([*"abcdefgh", "z"], matrix, "tiny")
 
 
+def _letters(texts: list[str]) -> np.ndarray[Any, Any]:
+    """How often each of a to h occurs, and a constant: a sentence model for words of a letter."""
+    return np.array([[1, *(text.count(letter) for letter in "abcdefgh")] for text in texts])
+
+
 @pytest.fixture(scope="session")
 def every_metric(tiny_wordnet: Path, tiny_vectors: Vectors) -> Callable[..., list[Metric[Any]]]:
     """`every_metric(*names)`: measures with the tiny resources and the whitespace tokeniser."""
-    data = tiny_wordnet.parent.parent.parent
+    resources: dict[str, Any] = {
+        "data": tiny_wordnet.parent.parent.parent,
+        "vectors": tiny_vectors,
+        "training": Training(map(str.split, ("a b c d e", "a b", "f g h a"))),
+        "sentences": SentenceModel(_letters, "letters"),
+    }
 
     def make(*names: str) -> list[Metric[Any]]:
-        return create(names, MetricSettings("whitespace", data=data, vectors=tiny_vectors))
+        return create(names, MetricSettings("whitespace", **resources))
 
     return make
 

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from dialbench.errors import UnknownName
 from dialbench.metrics.base import Dense
-from dialbench.metrics.registry import DEFAULT, MetricSettings, create, names, needs
+from dialbench.metrics.registry import DEFAULT, SCORED, MetricSettings, create, names, needs
 from dialbench.metrics.texts import Interner
 
 ORDERED = {"mtld", "mattr", "mattr-50"}
+LOWER = {"self-bleu", "generic-rate", "duplicate-rate", "copy-rate"}
 
 sentence = st.lists(st.sampled_from("abcdefgzq"), max_size=8).map(" ".join)
 example = st.tuples(sentence, st.lists(sentence, max_size=3).map(tuple))
@@ -41,7 +42,7 @@ def test_any_shards_merge_to_exactly_the_same_value(texts_of, every_metric, exam
         texts_of([r for r, _ in shard], [refs for _, refs in shard], words=common)
         for shard in shards
     ]
-    for metric in every_metric(*DEFAULT):
+    for metric in every_metric(*names()):
         statistics = metric.statistics(whole)
         merged = type(statistics).concatenate([metric.statistics(part) for part in parts])
         assert len(merged) == len(examples)
@@ -54,7 +55,7 @@ def test_any_shards_merge_to_exactly_the_same_value(texts_of, every_metric, exam
 @given(examples=examples, data=st.data())
 def test_order_does_not_matter_unless_said(texts_of, every_metric, examples, data):
     shuffled = data.draw(st.permutations(examples))
-    for metric in every_metric(*sorted(set(DEFAULT) - ORDERED)):
+    for metric in every_metric(*sorted(set(names()) - ORDERED)):
         one, other = (score(metric, texts_of(*zip(*e, strict=True))) for e in (examples, shuffled))
         assert same(one, other), metric.name
 
@@ -68,7 +69,7 @@ def test_indexed_statistics_are_those_of_the_chosen_responses(
     index = data.draw(st.lists(places, min_size=1, max_size=9))
     texts = texts_of(*zip(*examples, strict=True))
     drawn = texts_of(*zip(*(examples[i] for i in index), strict=True))
-    for metric in every_metric(*DEFAULT):
+    for metric in every_metric(*names()):
         chosen = metric.statistics(texts)[np.array(index)]
         assert same(metric.score(chosen), score(metric, drawn)), metric.name
         assert same(metric.score(chosen), pytest.approx(metric.replicate(chosen), nan_ok=True))
@@ -77,7 +78,7 @@ def test_indexed_statistics_are_those_of_the_chosen_responses(
 @given(examples=examples)
 def test_nan_always_comes_with_a_reason_and_values_never_do(texts_of, every_metric, examples):
     texts = texts_of(*zip(*examples, strict=True))
-    for metric in every_metric(*DEFAULT):
+    for metric in every_metric(*names()):
         statistics = metric.statistics(texts)
         assert math.isnan(metric.score(statistics)) == bool(metric.reason(statistics)), metric.name
 
@@ -93,7 +94,7 @@ def test_responses_keep_their_values_in_any_selection(texts_of, every_metric):
 
 
 def test_no_responses_are_never_scored_as_zero(texts_of, every_metric):
-    for metric in every_metric(*DEFAULT):
+    for metric in every_metric(*names()):
         statistics = metric.statistics(texts_of([]))
         assert len(statistics) == 0
         assert math.isnan(metric.score(statistics))
@@ -106,12 +107,17 @@ def test_dense_statistics_concatenate_in_order():
 
 
 def test_every_name_makes_a_measure_of_that_name(every_metric):
-    assert sorted(DEFAULT) == names()
-    metrics = every_metric(*DEFAULT)
-    assert [metric.name for metric in metrics] == list(DEFAULT)
-    assert len({metric.signature for metric in metrics}) == len(DEFAULT)
-    assert {metric.name for metric in metrics if metric.direction != "higher"} == {"length"}
+    metrics = every_metric(*names())
+    assert [metric.name for metric in metrics] == names()
+    assert len({metric.signature for metric in metrics}) == len(metrics)
+    assert {metric.name for metric in metrics if metric.direction == "none"} == {"length"}
+    assert {metric.name for metric in metrics if metric.direction == "lower"} == LOWER
     assert all(metric.signature.endswith("|tok:whitespace|v:1") for metric in metrics)
+
+
+def test_the_measures_of_a_run_are_among_those_of_a_score_and_these_need_no_model():
+    assert set(DEFAULT) < set(SCORED) < set(names())
+    assert needs(SCORED) == {"vectors", "wordnet", "train"}
 
 
 def test_an_unknown_name_is_answered_with_the_nearest():

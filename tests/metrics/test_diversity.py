@@ -1,13 +1,22 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from itertools import combinations
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import entropy
 
-from dialbench.metrics.diversity import Distinct, IntraDistinct
+from dialbench.metrics.diversity import (
+    Distinct,
+    Entropy,
+    ExpectationAdjusted,
+    IntraDistinct,
+    RarefiedDistinct,
+)
 
 responses = st.lists(
     st.lists(st.sampled_from("abc"), max_size=6).map(" ".join), min_size=1, max_size=8
@@ -76,3 +85,59 @@ def test_what_is_missing_is_said(texts_of):
         statistics = metric.statistics(empty)
         assert math.isnan(metric.score(statistics))
         assert metric.reason(statistics) == reason
+
+
+def counts(responses, n):
+    return Counter(
+        tuple(tokens[i : i + n])
+        for tokens in map(str.split, responses)
+        for i in range(len(tokens) - n + 1)
+    )
+
+
+@given(responses=responses, n=st.integers(1, 4))
+def test_entropy_is_that_of_scipy(texts_of, responses, n):
+    expected = entropy(list(counts(responses, n).values())) if counts(responses, n) else math.nan
+    actual = value(Entropy(n, "whitespace"), texts_of(responses))
+    assert actual == pytest.approx(expected, rel=1e-12, abs=1e-12, nan_ok=True)
+
+
+def test_entropy_worked_by_hand(texts_of):
+    texts = texts_of(["a b a", "a c"])
+    plain = -(3 / 5 * math.log(3 / 5) + 2 / 5 * math.log(1 / 5))
+    assert value(Entropy(1, "whitespace"), texts) == pytest.approx(plain)
+    corrected = value(Entropy(1, "whitespace", corrected=True), texts)
+    assert corrected == pytest.approx(plain + (3 - 1) / (2 * 5))
+
+
+def test_expectation_adjusted_worked_by_hand(texts_of):
+    texts = texts_of(["a b a", "a c"])
+    assert value(ExpectationAdjusted(1, "whitespace", 10), texts) == pytest.approx(
+        3 / (10 * (1 - 0.9**5))
+    )
+    assert value(ExpectationAdjusted(2, "whitespace", 10), texts) == pytest.approx(
+        3 / (10 * (1 - 0.9**3))
+    )
+    nothing = ExpectationAdjusted(1, "whitespace", None, "no training text")
+    assert math.isnan(value(nothing, texts))
+    assert nothing.reason(nothing.statistics(texts)) == "no training text"
+
+
+@given(responses=responses, n=st.integers(1, 2), data=st.data())
+def test_rarefied_distinct_is_the_mean_over_all_draws(texts_of, responses, n, data):
+    every = list(counts(responses, n).elements())[:9]
+    texts = texts_of([" ".join(gram) for gram in every])
+    size = data.draw(st.integers(1, 5))
+    metric = RarefiedDistinct(n, "whitespace", size)
+    if len(every) < size:
+        assert math.isnan(value(metric, texts))
+        return
+    draws = [len(set(draw)) / size for draw in combinations(every, size)]
+    assert value(metric, texts) == pytest.approx(np.mean(draws), rel=1e-12)
+
+
+def test_rarefied_distinct_of_all_n_grams_is_distinct(texts_of):
+    texts = texts_of(["a b a", "a c"])
+    assert value(RarefiedDistinct(1, "whitespace", 5), texts) == pytest.approx(3 / 5)
+    metric = RarefiedDistinct(2, "whitespace", 5)
+    assert metric.reason(metric.statistics(texts)) == "3 2-grams in all, fewer than 5"

@@ -65,6 +65,47 @@ CASES = {
     ),
 }
 
+MORE = (
+    *("ead-1", "ent-1", "ent-2", "self-bleu", "novelty", "generic-rate", "duplicate-rate"),
+    *("cider", "bleu-parlai", "bleu-plato-1", "rouge-l-coco", "emb-sentence", "vendi"),
+)
+LN2, THIRDS = math.log(2), 3 * 2 ** (-2 / 3)
+
+
+def adjusted(different: int, tokens: int) -> float:
+    """EAD of the eight words of the tiny training split."""
+    return different / (8 * (1 - (7 / 8) ** tokens))
+
+
+# The same cases: values in the order of MORE.
+MORE_CASES = {
+    "one token": [adjusted(1, 1), 0, NAN, NAN, 1, 0, 0, 0, 1e-9, 0, 1, 1, 1],
+    "all empty": [NAN, NAN, NAN, 0, 0, 0, 1, 0, 0, 0, 0, 0, NAN],
+    "one empty": [adjusted(1, 1), 0, NAN, 0, 0.5, 0, 0, 0, 5e-10, 0, 0.5, 0.5, 1],
+    "punctuation only": [
+        *(adjusted(2, 2), LN2, 0, NAN, 1, 0, 0, 0),
+        *((0.5 * 1e-36) ** 0.25, (1 + 1 + 1 + 5 / LN2) / 3, 0.5, 1, 1),
+    ],
+    "emoji and Chinese": [
+        *(adjusted(3, 4), 1.5 * LN2, math.log(3), NAN, 1, 0, 0, 0),
+        *((0.5 / 3 * 1e-24 / 2) ** 0.25, 7 / 9, 2.44 * 0.5 / 1.72, 1, 1),
+    ],
+    "all identical": [adjusted(2, 4), LN2, 0, 0.1**0.5, 0, 0, 1, 0, 1e-6, 4 / 3, 1, 1, 1],
+    "no reference": [adjusted(2, 2), LN2, 0, NAN, 0, 0, 0, *[NAN] * 5, 1],
+    "some without reference": [
+        *(adjusted(4, 4), 2 * LN2, LN2, 0, 0.5, 0, 0, 0, 1e-6, 4 / 3, 1, 1, THIRDS)
+    ],
+    "several references": [adjusted(2, 2), LN2, 0, NAN, 0, 0, 0, 0, 1e-6, 4 / 3, 1, 1, 1],
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_stated_results_of_further_measures(texts_of, every_metric, case):
+    texts = texts_of(*CASES[case][:2])
+    scores = {m.name: m.score(m.statistics(texts)) for m in every_metric(*MORE)}
+    stated = dict(zip(MORE, MORE_CASES[case], strict=True))
+    assert scores == pytest.approx(stated, rel=1e-9, abs=1e-15, nan_ok=True)
+
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_stated_results(texts_of, every_metric, case):

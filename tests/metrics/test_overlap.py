@@ -90,3 +90,14 @@ def test_the_longest_common_subsequence_is_that_of_the_table(one, other):
         for j, y in enumerate(other, start=1):
             corner, row[j] = row[j], corner + 1 if x == y else max(row[j], row[j - 1])
     assert common_subsequence(one, other) == row[-1]
+
+
+@given(examples, st.integers(1, 4))
+def test_smoothed_bleu_is_that_of_sacrebleu(texts_of, examples, n):
+    most = max(len(references) for _, references in examples)
+    padded = [(*own, *[own[0]] * (most - len(own))) for _, own in examples]
+    peer = BLEU(tokenize="none", max_ngram_order=n, force=True)
+    streams = [list(stream) for stream in zip(*padded, strict=True)]
+    expected = peer.corpus_score([response for response, _ in examples], streams).score / 100
+    actual = value(Bleu(n, "whitespace", "exp"), texts_of(*zip(*examples, strict=True)))
+    assert actual == pytest.approx(expected, rel=1e-12, abs=1e-15)

@@ -1,0 +1,48 @@
+"""Whether the numbers of a run are still those of a committed baseline, and if not, why not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dialbench.checking.compare import compare
+from dialbench.checking.findings import Comparison
+from dialbench.checking.take import take, to_keep
+from dialbench.store import baselines
+
+
+def check(
+    runs: Path | str = "results/runs",
+    *,
+    baseline: Path | str,
+    update: bool = False,
+    texts_from: Path | str | None = None,
+    keep_texts: bool = False,
+) -> Comparison:
+    """Compares every cell, response and trained system of a runs folder with a baseline.
+
+    Args:
+        runs: a runs folder.
+        baseline: the file.
+        update: write the baseline anew from the runs, after comparing; it may be missing.
+        texts_from: the local runs folder that the baseline was made from, for the old texts of
+            corpora whose licence keeps them out of it.
+        keep_texts: with `update`: keep the texts of all corpora in the baseline, because their
+            licence allows it.
+
+    Returns:
+        What differs; `ok` if nothing does.
+
+    Raises:
+        InputError: there are no results, no baseline, or unfinished rows to write one from.
+        StorageError: a file is damaged, was changed by hand, or follows a newer schema.
+    """
+    path, now = Path(baseline), take(Path(runs))
+    kept = to_keep(now, texts=keep_texts) if update else now
+    if update and not path.exists():
+        before = baselines.Baseline(provenance=now.provenance, examples={}, entries=[])
+    else:
+        before = baselines.read(path)
+    found = compare(before, now, None if texts_from is None else take(Path(texts_from)))
+    if update:
+        baselines.write(path, kept)
+    return found

@@ -1,0 +1,195 @@
+"""Two snapshots, cell by cell and response by response; nothing is read or written here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from dialbench.checking import causes
+from dialbench.checking.cells import other_seeds, same_seed
+from dialbench.checking.findings import CellChange, Comparison, ResponseChange, RowReport
+from dialbench.checking.pairs import Row, rows
+from dialbench.store.baselines import Baseline, Entry, Said
+
+Measures = frozenset[str]
+
+
+def compare(old: Baseline, new: Baseline, local: Baseline | None = None) -> Comparison:
+    """What of `new` is not as in `old`.
+
+    Rows with the same seeds are compared seed by seed: counts exactly, other measures to 1e-6 of
+    their value, responses and trained weights by their checksums. Rows that ran on another device
+    and differ, and rows with other seeds altogether, are compared by the spread over the
+    baseline's seeds.
+
+    Args:
+        old: the baseline.
+        new: the run.
+        local: the runs that the baseline was made from, for texts that it may not hold.
+    """
+    return _Check(old, new, local).run()
+
+
+class _Check:
+    def __init__(self, old: Baseline, new: Baseline, local: Baseline | None) -> None:
+        self.old, self.new = old, new
+        self.local = _texts(local) if local else {}
+        before, after = _measures(old.entries), _measures(new.entries)
+        both = before and after  # a side without any scores says so row by row
+        self.missing = before - after if both else frozenset()
+        self.added = after - before if both else frozenset()
+
+    def run(self) -> Comparison:
+        found = rows(self.old.entries, self.new.entries)
+        reports = {id(row): list(self._exact(row)) for row in found}
+        by_spread = [row for row in found if self._needs_spread(row, reports[id(row)])]
+        cells = sum(len(self._shared(*_sides(row))) for row in by_spread)
+        for row in by_spread:
+            reports[id(row)] = [self._spread(row, cells)]
+        columns = [f"column {name} is missing" for name in sorted(self.missing)]
+        columns += [f"column {name} was added" for name in sorted(self.added)]
+        return Comparison(
+            self.old.provenance,
+            self.new.provenance,
+            tuple(report for row in found for report in reports[id(row)]),
+            tuple(columns),
+            causes.of_provenance(self.old.provenance, self.new.provenance),
+        )
+
+    def _exact(self, row: Row) -> Iterator[RowReport]:
+        for old, new in row.pairs:
+            yield self._pair(row, old, new)
+        if row.across_seeds:
+            return
+        for entries, what in ((row.missing, "is missing"), (row.added, "was added")):
+            for entry in entries:
+                yield RowReport(_name(row, entry), (f"the row {what}",))
+
+    def _pair(self, row: Row, old: Entry, new: Entry) -> RowReport:
+        name, why = _name(row, new), causes.of_entries(old, new)
+        if old.status != new.status:
+            reason = f": {new.reason}" if new.reason else ""
+            problem = f"the row is {new.status}, not {old.status}{reason}"
+            return RowReport(name, (problem,), causes=why)
+        shared = self._shared([old], [new])
+        changes = self._responses(old, new)
+        return RowReport(
+            name,
+            (*self._lacking(old, new), *_weights(old, new)),
+            tuple(self._cells(row, old, new, shared)),
+            tuple(changes),
+            len(shared),
+            len(self.old.responses_of(old)),
+            why,
+            texts_are_local=bool(old.responses and old.responses.texts is None),
+        )
+
+    def _cells(
+        self, row: Row, old: Entry, new: Entry, shared: Sequence[str]
+    ) -> Iterator[CellChange]:
+        siblings = [entry for entry, _ in row.pairs] + row.missing
+        for measure in shared:
+            scores = [entry.scores[measure] for entry in siblings if measure in entry.scores]
+            seeds = [score.value for score in scores if score.value is not None]
+            change = same_seed(measure, old.scores[measure], new.scores[measure], seeds)
+            if change:
+                yield change
+
+    def _responses(self, old: Entry, new: Entry) -> Iterator[ResponseChange]:
+        before, after = self.old.responses_of(old), self.new.responses_of(new)
+        local = self.local.get(old.as_job().fingerprint, {})
+        for example in dict.fromkeys([*before, *after]):
+            was, now = before.get(example), after.get(example)
+            if was is None or now is None or was.sha256 != now.sha256:
+                yield _texts_in_pairs(example, was, now, local.get(example))
+
+    def _lacking(self, old: Entry, new: Entry) -> Iterator[str]:
+        if old.scores and not new.scores:
+            yield "the row is not scored"
+            return
+        before, after = set(old.scores) - self.missing, set(new.scores) - self.added
+        for names, what in ((before - after, "missing"), (after - before, "added")):
+            if names:
+                yield f"measures {what}: {', '.join(sorted(names))}"
+
+    def _shared(self, old: Sequence[Entry], new: Sequence[Entry]) -> list[str]:
+        """The measures that every one of these entries has, in the baseline's order."""
+        return [
+            name
+            for name in old[0].scores
+            if all(name in entry.scores for entry in [*old[1:], *new])
+        ]
+
+    def _needs_spread(self, row: Row, reports: Iterable[RowReport]) -> bool:
+        if row.across_seeds:
+            return True
+        moved = row.pairs and not all(report.ok for report in reports)
+        elsewhere = all(causes.may_round_otherwise(old, new) for old, new in row.pairs)
+        done = all(entry.status == "done" for pair in row.pairs for entry in pair)
+        whole = not row.missing and not row.added
+        return bool(moved and elsewhere and done and whole and len(row.pairs) > 1)
+
+    def _spread(self, row: Row, cells: int) -> RowReport:
+        old, new = _sides(row)
+        shared = self._shared(old, new)
+        found = (
+            other_seeds(name, [e.scores[name] for e in old], [e.scores[name] for e in new], cells)
+            for name in shared
+        )
+        why = [cause for a, b in zip(old, new, strict=False) for cause in causes.of_entries(a, b)]
+        unfinished = [f"seed {e.job.seed} is {e.status}" for e in new if e.status != "done"]
+        lacking = dict.fromkeys(text for e in new for text in self._lacking(old[0], e))
+        return RowReport(
+            f"{row.key}, seeds {_seeds(new)}",
+            (*unfinished, *lacking),
+            tuple(change for change in found if change),
+            cells_compared=len(shared),
+            causes=tuple(dict.fromkeys(why)),
+            notes=(_rule(old, new, bool(row.pairs)),),
+        )
+
+
+def _texts(local: Baseline) -> dict[str, dict[str, Said]]:
+    return {entry.as_job().fingerprint: local.responses_of(entry) for entry in local.entries}
+
+
+def _texts_in_pairs(
+    example: str, was: Said | None, now: Said | None, local: Said | None
+) -> ResponseChange:
+    """The change with both texts, or with neither where the old one may not be known."""
+    if was and local and local.sha256 == was.sha256:
+        was = local
+    if now and (was is None or was.text is None):
+        now = now._replace(text=None)
+    return ResponseChange(example, was, now)
+
+
+def _rule(old: Sequence[Entry], new: Sequence[Entry], same_seeds: bool) -> str:
+    where = "on another device" if same_seeds else f"with seeds {_seeds(new)}"
+    if len(old) < 2:
+        return f"ran {where}; the baseline has one seed, hence no spread to compare by"
+    return f"ran {where}: compared by the spread over seeds {_seeds(old)}, not response by response"
+
+
+def _sides(row: Row) -> tuple[list[Entry], list[Entry]]:
+    old = [old for old, _ in row.pairs] + row.missing
+    return old, [new for _, new in row.pairs] + row.added
+
+
+def _seeds(entries: Iterable[Entry]) -> str:
+    return ", ".join(str(entry.job.seed) for entry in entries)
+
+
+def _name(row: Row, entry: Entry) -> str:
+    return f"{row.key}, seed {entry.job.seed}"
+
+
+def _measures(entries: Iterable[Entry]) -> Measures:
+    return frozenset(name for entry in entries for name in entry.scores)
+
+
+def _weights(old: Entry, new: Entry) -> Iterator[str]:
+    for name in sorted(old.weights.keys() | new.weights.keys()):
+        if old.weights.get(name) == new.weights.get(name):
+            continue
+        what = "differs" if name in old.weights and name in new.weights else "is there on one side"
+        yield f"the trained system is another: {name} {what}"

@@ -1,0 +1,77 @@
+"""The guard of the numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+LOG_WIDTH = 120
+"""Columns of the output where it goes to a file or the log of a CI."""
+
+
+@click.command()
+@click.argument("runs", default="results/runs", type=click.Path(path_type=Path))
+@click.option(
+    "--baseline",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.json",
+    help="The committed numbers.",
+)
+@click.option("--update", is_flag=True, help="Write the baseline anew and say what moved.")
+@click.option(
+    "--keep-texts",
+    is_flag=True,
+    help="With --update: the licence of your corpus lets responses stand in the baseline.",
+)
+@click.option(
+    "--texts-from",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="RUNS",
+    help="The local runs of the baseline, for old texts that it may not hold.",
+)
+@click.option("--markdown", type=click.Path(path_type=Path), help="For a pull-request comment.")
+@click.option("--junit", type=click.Path(path_type=Path), help="For CI.")
+def check(
+    runs: Path,
+    baseline: Path,
+    update: bool,
+    keep_texts: bool,
+    texts_from: Path | None,
+    markdown: Path | None,
+    junit: Path | None,
+) -> int:
+    """Compare finished RUNS with a committed baseline, cell by cell, and explain what moved.
+
+    Exits with 0 if everything is as in the baseline, 1 if not, 2 on a mistake.
+    """
+    from rich.console import Console
+
+    from dialbench.checking import check as compare
+    from dialbench.reporting.checked import words_of
+    from dialbench.reporting.checked_to_junit import checked_to_junit
+    from dialbench.reporting.checked_to_markdown import checked_to_markdown
+    from dialbench.reporting.checked_to_rich import RichChecked
+
+    if keep_texts and not update:
+        raise click.UsageError("--keep-texts says what --update writes: give both")
+    found = compare(
+        runs, baseline=baseline, update=update, texts_from=texts_from, keep_texts=keep_texts
+    )
+    title, console = str(baseline), Console(soft_wrap=True)
+    if not console.is_terminal:
+        console.width = LOG_WIDTH
+    shown = words_of(found, public=False, updated=update)
+    console.print(RichChecked(shown, title, updated=update))
+    public = words_of(found, public=True, updated=update)
+    _write(markdown, checked_to_markdown(public, title, updated=update))
+    _write(junit, checked_to_junit(found, title))
+    return 0 if found.ok or update else 1
+
+
+def _write(path: Path | None, text: str) -> None:
+    from dialbench.files.atomic import atomic_write
+
+    if path:
+        atomic_write(path, text)

@@ -1,0 +1,91 @@
+"""What there is: systems, corpora, measures, papers; fetching, and what this machine lacks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dialbench.cli.options import data_option, json_option, print_json
+
+
+@click.command()
+@click.option("--plugin", "plugins", multiple=True, type=click.Path(path_type=Path))
+@click.option("--preset", default="paper", show_default=True, metavar="quick|small|paper|FILE")
+@json_option
+def models(plugins: tuple[Path, ...], preset: str, as_json: bool) -> None:
+    """List the systems, their sizes under a preset and their options."""
+    from dialbench import catalogue
+
+    systems, broken = catalogue.systems(plugins, preset)
+    if as_json:
+        print_json(systems)
+    else:
+        click.echo(catalogue.systems_text(systems))
+    for name, reason in broken.items():
+        click.echo(f"warning: {name} is skipped: {reason}", err=True)
+
+
+@click.command()
+@click.argument("names", nargs=-1)
+@click.option("--audit", is_flag=True, help="Report duplicates inside and across splits.")
+@data_option
+@json_option
+def corpora(names: tuple[str, ...], audit: bool, data: Path | None, as_json: bool) -> None:
+    """List the corpora, or count what is in those NAMES (or FILEs)."""
+    from dialbench import catalogue
+
+    found = catalogue.corpora(names, data, audit=audit)
+    if as_json:
+        print_json(found)
+    else:
+        click.echo(catalogue.corpora_text(found))
+
+
+@click.command()
+@json_option
+def metrics(as_json: bool) -> None:
+    """List the measures."""
+    from dialbench import catalogue
+
+    found = catalogue.metrics()
+    if as_json:
+        print_json(found)
+    else:
+        click.echo(catalogue.metrics_text(found))
+
+
+@click.command()
+@json_option
+def papers(as_json: bool) -> None:
+    """List the papers, their tables and the suites that make them again."""
+    from dialbench import catalogue
+
+    found = catalogue.papers()
+    if as_json:
+        print_json(found)
+    else:
+        click.echo(catalogue.papers_text(found))
+
+
+@click.command()
+@click.argument("name")
+@click.option("--sha256", help="Checksum of the file, where none is known to us.")
+@data_option
+def fetch(name: str, sha256: str | None, data: Path | None) -> None:
+    """Download a corpus into the data folder, checked and resumable."""
+    from dialbench.corpora.sources import fetch_named
+
+    for path in fetch_named(name, data=data, sha256=sha256):
+        click.echo(path)
+
+
+@click.command()
+@data_option
+def doctor(data: Path | None) -> int:
+    """Say what is installed, which data are found and what will be missing."""
+    from dialbench import catalogue
+
+    text, healthy = catalogue.doctor(data)
+    click.echo(text)
+    return 0 if healthy else 1

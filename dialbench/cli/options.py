@@ -1,0 +1,74 @@
+"""What several commands share: how options are read, and how what they find is printed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dialbench.errors import UnknownName
+
+if TYPE_CHECKING:
+    from dialbench.records import Table
+
+FORMATS = "tex,md,html,csv,txt,png,pdf"
+
+
+def format_name(name: str) -> str:
+    """The name, if it is that of a format.
+
+    Raises:
+        UnknownName: it is not.
+    """
+    known = FORMATS.split(",")
+    if name not in known:
+        raise UnknownName.of("format", name, known, where="--formats")
+    return name
+
+
+def list_of(kind: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, str], Any]:
+    """Reads values of this kind between commas; None where the option is left out."""
+
+    def read(context: click.Context, parameter: click.Parameter, text: str | None) -> Any:
+        if text is None:
+            return None
+        try:
+            return tuple(kind(part) for part in text.split(",") if part.strip())
+        except ValueError:
+            names = f"{text!r} is not a list like 1,2,3"
+            raise click.BadParameter(names, context, parameter) from None
+
+    return read
+
+
+data_option = click.option(
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder of corpora.  [default: $DIALBENCH_DATA, else the user cache]",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+POSITIVE = click.IntRange(min=1)
+
+
+def print_json(value: Any) -> None:
+    """Prints plain values."""
+    import json
+
+    click.echo(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False))
+
+
+def print_tables(tables: Any) -> None:
+    """Prints tables as text."""
+    from dialbench.reporting.render import render
+
+    table: Table
+    for table in tables:
+        click.echo(render(table, "txt"))
+
+
+def print_files(files: Any) -> None:
+    """Says which files were written."""
+    for file in files:
+        click.echo(f"wrote {file}", err=True)

@@ -1,0 +1,188 @@
+"""Runs and reports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dialbench.cli.options import (
+    FORMATS,
+    POSITIVE,
+    data_option,
+    format_name,
+    list_of,
+    print_files,
+    print_tables,
+)
+from dialbench.errors import InputError
+
+
+@click.command()
+@click.option("--suite", metavar="NAME|FILE.toml", help="Make a table of a paper again.")
+@click.option("--models", metavar="NAMES", help="Systems.  [default: all]")
+@click.option("--corpus", metavar="NAMES|FILE.jsonl", help="Conversations.  [default: demo]")
+@click.option("--preset", metavar="quick|small|paper|FILE", help="Sizes.  [default: quick]")
+@click.option("--seeds", callback=list_of(int), metavar="1,2,3", help="A training each.")
+@click.option(
+    "--decoding",
+    metavar="NAMES",
+    help="greedy, sample:t=0.75, top-p:0.9, top-k:40, beam:5, mmi; several give a row each."
+    "  [default: greedy]",
+)
+@click.option("--metrics", callback=list_of(str), metavar="NAMES", help="Measures.")
+@click.option("--vectors", type=click.Path(path_type=Path), help="Word vectors of GloVe/word2vec.")
+@click.option("--context-turns", type=POSITIVE, help="Turns of context.")
+@click.option("--clean", is_flag=True, help="Leave out test dialogues that occur in train.")
+@click.option("--limit-train", type=POSITIVE, help="Learn from the first N examples.")
+@click.option("--limit-test", type=POSITIVE, help="Answer the first N examples.")
+@click.option("--device", default="auto", show_default=True, metavar="auto|cpu|cuda")
+@data_option
+@click.option("--out", type=click.Path(path_type=Path), default="results/runs", show_default=True)
+@click.option("--plugin", "plugins", multiple=True, type=click.Path(path_type=Path))
+@click.option(
+    "--overwrite",
+    type=click.Choice(["never", "missing", "always"]),
+    default="missing",
+    show_default=True,
+    help="Which jobs to do that were begun before.",
+)
+@click.option("--formats", callback=list_of(format_name), default=FORMATS, show_default=True)
+@click.option("--answers-only", is_flag=True, help="Stop before scoring.")
+@click.option(
+    "--progress", type=click.Choice(["rich", "plain", "none"]), default="rich", show_default=True
+)
+def run(
+    suite: str | None,
+    models: str | None,
+    corpus: str | None,
+    preset: str | None,
+    seeds: tuple[int, ...] | None,
+    decoding: str | None,
+    metrics: tuple[str, ...] | None,
+    vectors: Path | None,
+    context_turns: int | None,
+    clean: bool,
+    limit_train: int | None,
+    limit_test: int | None,
+    device: str,
+    data: Path | None,
+    out: Path,
+    plugins: tuple[Path, ...],
+    overwrite: str,
+    formats: tuple[str, ...],
+    answers_only: bool,
+    progress: str,
+) -> int:
+    """Train systems, let them answer, score, test the differences, write tables and plots.
+
+    The same command again does only what is missing. With --suite the rows are those of a
+    paper's table, and ours stands beside the printed one.
+    """
+    from dialbench.bench import run as run_bench
+    from dialbench.plan import Request
+
+    given = {
+        "preset": preset,
+        "seeds": seeds,
+        "data": data,
+        "context_turns": context_turns,
+        "limit_train": limit_train,
+        "limit_test": limit_test,
+        "clean": clean,
+        "plugins": plugins,
+    }
+    if suite:
+        _refuse_beside_suite(models=models, decoding=decoding)
+        request = Request.of_suite(suite, corpus=corpus, **_stated(given))
+    else:
+        rows = {"models": models, "corpora": corpus, "decodings": decoding}
+        request = Request(**_stated({**given, **rows}))
+    scoring = None
+    if not answers_only:
+        from dialbench.scoring import ScoringSettings
+
+        chosen = metrics or request.metrics
+        scoring = ScoringSettings.of(metrics=chosen, vectors=vectors, data=data)
+    outcome = run_bench(
+        request,
+        out=out,
+        device=device,
+        scoring=scoring,
+        overwrite=overwrite,  # type: ignore[arg-type]
+        progress=progress,  # type: ignore[arg-type]
+        formats=formats,
+        answers_only=answers_only,
+    )
+    print_tables(outcome.tables)
+    print_files(outcome.files)
+    for result in outcome.failed:
+        click.echo(f"{result.status}: {result.job}: {result.reason}", err=True)
+    return 1 if outcome.failed else 0
+
+
+def _stated(given: dict[str, Any]) -> dict[str, Any]:
+    """What the user wrote; the rest is decided elsewhere."""
+    return {key: value for key, value in given.items() if value is not None}
+
+
+def _refuse_beside_suite(**options: str | None) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise InputError(
+                "a suite names its own rows", where=f"--{name}", hint=f"Leave --{name} out."
+            )
+
+
+@click.command()
+@click.argument("runs", default="results/runs", type=click.Path(path_type=Path))
+@click.option("--formats", callback=list_of(format_name), default=FORMATS, show_default=True)
+@click.option("--suite", metavar="NAME|FILE.toml", help="Ours beside a paper's table.")
+@click.option("--paper", metavar="NAME", help="With --table: the suite of that table.")
+@click.option("--table", metavar="NUMBER")
+@click.option("--corpus", metavar="NAME", help="Where the suite was run, if not as the paper did.")
+@click.option(
+    "--alpha", type=float, help="Level of significance.  [default: a suite's paper's, else 0.01]"
+)
+@click.option(
+    "--correction", type=click.Choice(["none", "holm"]), default="none", show_default=True
+)
+@click.option("--out", type=click.Path(path_type=Path), default="reports", show_default=True)
+def report(
+    runs: Path,
+    formats: tuple[str, ...],
+    suite: str | None,
+    paper: str | None,
+    table: str | None,
+    corpus: str | None,
+    alpha: float | None,
+    correction: str,
+    out: Path,
+) -> None:
+    """Write the tables and plots of finished RUNS; nothing is computed anew."""
+    from dialbench import bench
+
+    settings: dict[str, Any] = {"out": out, "formats": formats, "correction": correction}
+    if alpha is not None:
+        settings["alpha"] = alpha
+    if name := suite or _suite_beside(paper, table):
+        tables, written = bench.report_suite(name, runs, corpus=corpus, **settings)
+    else:
+        tables, written = bench.report(runs, **settings)
+    print_tables(tables)
+    print_files(written)
+
+
+def _suite_beside(paper: str | None, table: str | None) -> str | None:
+    from dialbench.suites import beside
+
+    if paper is None and table is None:
+        return None
+    if paper is None or table is None:
+        raise InputError(
+            "a table is named by both",
+            where="--paper, --table",
+            hint="Write --paper paraformer --table 1.",
+        )
+    return beside(paper, table)

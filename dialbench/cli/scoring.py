@@ -1,0 +1,146 @@
+"""Scores of finished responses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dialbench.cli.options import (
+    POSITIVE,
+    data_option,
+    json_option,
+    list_of,
+    print_json,
+    print_tables,
+)
+from dialbench.errors import InputError
+
+_vectors = click.option(
+    "--vectors", type=click.Path(path_type=Path), help="Word vectors of GloVe/word2vec."
+)
+_train = click.option(
+    "--train",
+    metavar="FILE|CORPUS",
+    help="Training text: for word vectors without --vectors, novelty, ead-n.",
+)
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--metrics", callback=list_of(str), metavar="NAMES|all", help="Measures.")
+@click.option(
+    "--tokenizer", metavar="default|whitespace|parlai|bert|13a", help="[default: default]"
+)
+@click.option(
+    "--denominator",
+    type=click.Choice(["tokens", "ngrams"]),
+    help="What dist-n divides by.  [default: tokens]",
+)
+@click.option(
+    "--convention",
+    metavar="paraformer|rl|dvs2s|dialogved|adand",
+    help="The columns of a paper, as that paper computes them.",
+)
+@_vectors
+@_train
+@click.option("--vocabulary", type=POSITIVE, help="V of ead-n.  [default: words of --train]")
+@click.option(
+    "--sentence-model",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder of a sentence-transformers model.  [default: the extra offline]",
+)
+@click.option(
+    "--paired-with",
+    type=click.Path(path_type=Path),
+    metavar="BASE.jsonl",
+    help="Test every file's difference from these responses to the same contexts.",
+)
+@data_option
+@json_option
+def score(
+    files: tuple[Path, ...],
+    metrics: tuple[str, ...] | None,
+    tokenizer: str | None,
+    denominator: str | None,
+    convention: str | None,
+    vectors: Path | None,
+    train: str | None,
+    vocabulary: int | None,
+    sentence_model: Path | None,
+    paired_with: Path | None,
+    data: Path | None,
+    as_json: bool,
+) -> None:
+    """Score finished responses, one JSONL FILE a system."""
+    choices: dict[str, Any] = {
+        "metrics": metrics,
+        "tokenizer": tokenizer,
+        "denominator": denominator,
+        "vocabulary": vocabulary,
+        "sentence_model": sentence_model,
+        "paired_with": paired_with,
+    }
+    given = {name: choice for name, choice in choices.items() if choice}
+    resources: dict[str, Any] = {"vectors": vectors, "train": train, "data": data}
+    if convention:
+        _refuse_beside_convention(given)
+        _score_under(convention, files, resources, as_json)
+        return
+    from dialbench.scoring import score as score_files
+
+    if metrics == ("all",):
+        from dialbench.metrics import registry
+
+        given["metrics"] = registry.names()
+    reports = score_files(files, **resources, **given)
+    if as_json:
+        print_json(reports[0] if len(reports) == 1 else reports)
+        return
+    from dialbench.reporting.scores import comparison_of, table_of
+
+    print_tables([table_of(reports), *(comparison_of(r) for r in reports if "compared" in r)])
+
+
+def _score_under(
+    convention: str, files: tuple[Path, ...], resources: dict[str, Any], as_json: bool
+) -> None:
+    from dialbench.conventions import remarks, score_under
+
+    reports = score_under([convention], files, **resources)
+    if as_json:
+        print_json(reports[0] if len(reports) == 1 else reports)
+        return
+    from dialbench.reporting.conventions import table_of
+
+    print_tables([table_of(reports, remarks([convention]))])
+
+
+def _refuse_beside_convention(given: dict[str, Any]) -> None:
+    for name in given:
+        option = f"--{name.replace('_', '-')}"
+        raise InputError(
+            "a convention names its own", where=option, hint=f"Leave {option} or --convention out."
+        )
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@_vectors
+@_train
+@data_option
+@json_option
+def conventions(
+    file: Path, vectors: Path | None, train: str | None, data: Path | None, as_json: bool
+) -> None:
+    """Score one FILE under every paper's convention, so that they can be compared."""
+    from dialbench.conventions import CONVENTIONS, remarks, score_under
+
+    reports = score_under(CONVENTIONS, [file], vectors=vectors, train=train, data=data)
+    if as_json:
+        print_json(reports)
+        return
+    from dialbench.reporting.conventions import comparison_of
+
+    print_tables([comparison_of(reports, remarks(CONVENTIONS))])

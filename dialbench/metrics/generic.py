@@ -1,0 +1,95 @@
+"""Responses that would do anywhere, and responses that are given again and again."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialbench.metrics.base import Direction, MeanMetric, Metric
+from dialbench.metrics.texts import Ragged, Texts
+from dialbench.records import fingerprint_of
+from dialbench.text.tokenizer import tokenizer as find_tokenizer
+
+PHRASES = (
+    *("i don't know", "i do not know", "i don't know what to say", "i don't know what you mean"),
+    *("i don't know what you are talking about", "i don't understand", "i have no idea"),
+    *("i'm not sure", "i am not sure", "i'm not sure about that", "i don't think so", "i think so"),
+    *("i'm sorry", "i am sorry", "sorry", "i'm sorry to hear that", "i am sorry to hear that"),
+    *("yes", "yeah", "yep", "no", "nope", "ok", "okay", "all right", "alright", "sure", "right"),
+    *("of course", "of course not", "oh", "oh no", "oh my god", "wow", "well", "really", "maybe"),
+    *("i see", "i know", "i agree", "i hope so", "me too", "yes i do", "no i don't", "yes it is"),
+    *("that's right", "that's true", "that's good", "that's great", "that's nice", "that's ok"),
+    *("that is right", "that is true", "that is good", "that is great", "that is nice"),
+    *("that sounds good", "that sounds great", "sounds good", "sounds great", "great", "good"),
+    *("thanks", "thank you", "thank you very much", "you're welcome", "you are welcome"),
+    *("what", "why", "why not", "how", "what do you mean", "what's that", "what is that"),
+)
+_MARK = re.compile(r"[.,!?;:…]+")
+
+
+class GenericRate(MeanMetric):
+    """generic-rate: share of responses made of nothing but stock phrases, in [0, 1].
+
+    A response is cut at punctuation marks; it is generic if every part is one of `PHRASES`, case
+    and anything but letters and digits aside (a tokeniser without punctuation leaves responses
+    in one part). English only. An empty response counts 0.
+    """
+
+    direction: ClassVar[Direction] = "lower"
+
+    def __init__(self, tokenizer: str) -> None:
+        listed = f"{len(PHRASES)}@{fingerprint_of(list(PHRASES))[:12]}"
+        super().__init__("generic-rate", f"generic-rate|phrases:{listed}", tokenizer)
+        tokenize = find_tokenizer(tokenizer)
+        # Through the same tokeniser: some drop articles.
+        self._phrases = {_letters(" ".join(tokenize(phrase))) for phrase in PHRASES}
+
+    def values(self, texts: Texts) -> NDArray[np.float64]:
+        """(responses,) 1 where the response is generic."""
+        words = list(texts.words)
+        said = (" ".join(words[number] for number in text) for text in texts.responses.lists())
+        return np.fromiter(map(self._is_generic, said), np.float64, len(texts))
+
+    def absence(self) -> str:
+        """There is nothing to count."""
+        return "there are no responses"
+
+    def _is_generic(self, response: str) -> bool:
+        parts = [letters for part in _MARK.split(response) if (letters := _letters(part))]
+        return bool(parts) and all(part in self._phrases for part in parts)
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text.lower()))
+
+
+class DuplicateRate(Metric[Ragged]):
+    """duplicate-rate: share of responses that another response repeats token for token.
+
+    Empty responses repeat each other. In [0, 1].
+    """
+
+    direction: ClassVar[Direction] = "lower"
+
+    def __init__(self, tokenizer: str) -> None:
+        super().__init__("duplicate-rate", "duplicate-rate|unit:response", tokenizer)
+
+    def statistics(self, texts: Texts) -> Ragged:
+        """The tokens of the responses."""
+        return texts.responses
+
+    def score(self, statistics: Ragged) -> float:
+        """The share; NaN without responses."""
+        if not len(statistics):
+            return math.nan
+        times = Counter(map(tuple, statistics.lists()))
+        return sum(count for count in times.values() if count > 1) / len(statistics)
+
+    def reason(self, statistics: Ragged) -> str:
+        """There is nothing to count."""
+        return "" if len(statistics) else "there are no responses"

