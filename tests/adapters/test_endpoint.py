@@ -567,6 +567,8 @@ def test_the_row_says_what_it_was(serve, command, tmp_path):
 
 def test_an_interruption_does_not_wait_for_the_server(serve, tmp_path):
     server = serve(pause=20.0)
+    # A job that a shell started in the background ignores it, and so would its children.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     command = [sys.executable, "-m", "dialbench", "run", *options(server, tmp_path / "runs")]
     process = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**os.environ}, text=True
