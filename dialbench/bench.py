@@ -154,15 +154,15 @@ def report_suite(
     Raises:
         InputError: there is no such suite, or no row of it in `runs`.
     """
-    from dialbench import comparison
+    from dialbench import reproduction
     from dialbench.suites import CountSuite, load
 
     asked = load(suite)
     if isinstance(asked, CountSuite):
-        return comparison.count(asked, Path(out), formats)
+        return reproduction.count(asked, Path(out), formats)
     asked = asked.on(corpus) if corpus else asked
     results = _results(runs)
-    return comparison.compare(
+    return reproduction.compare(
         asked, results, Path(out), formats, alpha=alpha, correction=correction
     )
 
@@ -242,7 +242,7 @@ def _report(
 
     shown = [*results, *_comparable(plan, store)]
     if request.suite:
-        from dialbench.comparison import compare
+        from dialbench.reproduction import compare
 
         return compare(
             request.suite,

@@ -201,7 +201,7 @@ def test_score_under_a_convention(command: Command, tmp_path: Path) -> None:
     assert "Dist-3" in said.out
     refused = command("score", file, "--convention", "rl", "--tokenizer", "bert")
     assert refused.code == 2
-    assert "Leave --tokenizer or --convention out." in refused.err
+    assert "it does not go with --convention" in refused.err
 
 
 def test_conventions_are_set_below_each_other(command: Command, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from dialbench.adapter import Registry
 from dialbench.bench import Outcome, run
 from dialbench.plan import Plan, Request
+from dialbench.reporting.lines import lines
 from dialbench.store.layout import Store
 
 PLUGIN = Path(__file__).parent / "starting.py"
@@ -54,6 +55,14 @@ def test_one_base_serves_all_that_start_from_it(
     pupil, rival = "pupil 4 after teacher 4", "rival 4 after teacher 4"
     assert said(tmp_path, outcome) == [pupil, pupil, rival, rival]
     assert {job.system for job in Store(tmp_path).jobs()} == {"pupil", "rival"}
+
+
+def test_seeds_of_a_system_share_a_row_though_their_bases_differ(
+    bench: Callable[..., Outcome],
+) -> None:
+    outcome = bench("pupil", seeds=(1, 2))
+    (row,) = lines(outcome.results)
+    assert [result.job.seed for result in row.results] == [1, 2]
 
 
 def test_the_same_run_again_does_nothing(bench: Callable[..., Outcome], tmp_path: Path) -> None:

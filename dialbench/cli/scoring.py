@@ -121,7 +121,7 @@ def _refuse_beside_convention(given: dict[str, Any]) -> None:
     for name in given:
         option = f"--{name.replace('_', '-')}"
         raise InputError(
-            "a convention names its own", where=option, hint=f"Leave {option} or --convention out."
+            "it does not go with --convention", where=option, hint="Leave one of the two out."
         )
 
 

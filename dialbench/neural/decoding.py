@@ -141,9 +141,9 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """The hypotheses of each context, best first; at least one, at most `width`.
 
-    A hypothesis that ends keeps its place, and the others go on in the places left (as in the code
-    of Bahdanau et al.), so that short improbable ones cannot crowd out a longer probable one. What
-    is unfinished at `limit` tokens ends there. Ranked by log probability per token, EOS counted.
+    A hypothesis that ends keeps its place, and the others go on in the places left, so that short
+    improbable ones cannot crowd out a longer probable one. What is unfinished at `limit` tokens
+    ends there. Ranked by log probability per token, EOS counted.
     """
     device, size = batch.source.device, len(batch)
     state = model.start(batch).widen(width)

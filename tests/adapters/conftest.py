@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,92 @@ def ready(build, eight):
         return model, make_batch(data, np.arange(8), "cpu", seed, "infer")
 
     return ready
+
+
+@pytest.fixture(scope="session")
+def rows_of():
+    """Cuts a batch of these rows of another anew from its split."""
+    from dialbench.neural.data import make_batch
+
+    def rows_of(batch: Any, rows: Any) -> Any:
+        data, numbers = batch.origin
+        return make_batch(data, numbers[rows.numpy()], "cpu", batch.seed, batch.purpose)
+
+    return rows_of
+
+
+@pytest.fixture(scope="session")
+def demand_cached_equals_whole(rows_of):
+    """Decodes random words step by step while beams are re-ordered and examples dropped.
+
+    At every step the logits must be those of one pass over the context and all words so far.
+    """
+    import torch
+    from torch.nn.functional import pad
+
+    from dialbench.text.vocabulary import BOS, EOS
+
+    def whole(model: Any, batch: Any, examples: Any, prefixes: Any) -> Any:
+        following = pad(prefixes[:, 1:], (0, 1), value=EOS)
+        return model.logits(replace(rows_of(batch, examples), target=following))[:, -1]
+
+    def demand(model: Any, batch: Any, width: int) -> None:
+        random = torch.Generator().manual_seed(1)
+        with torch.inference_mode():
+            state = model.start(batch).widen(width)
+            examples = torch.arange(8).repeat_interleave(width)
+            prefixes = torch.full((8 * width, 1), BOS)
+            for place in range(7):
+                logits, state = model.step(prefixes[:, -1], state)
+                expected = whole(model, batch, examples, prefixes)
+                assert torch.allclose(logits, expected, rtol=0, atol=1e-10)
+                if place in (1, 4):
+                    beams = torch.randint(width, (len(examples) // width, width), generator=random)
+                    rows = (torch.arange(len(beams))[:, None] * width + beams).flatten()
+                    state, prefixes = state.reorder(rows), prefixes[rows]
+                if place == 3:
+                    kept = torch.tensor([6, 1, 2])
+                    state = state.keep(kept)
+                    rows = (kept[:, None] * width + torch.arange(width)).flatten()
+                    prefixes, examples = prefixes[rows], examples[rows]
+                words = torch.randint(5, 30, (len(prefixes), 1), generator=random)
+                prefixes = torch.cat([prefixes, words], 1)
+
+    return demand
+
+
+@pytest.fixture(scope="session")
+def learn():
+    """Trains on one batch at these steps, and gives the last losses."""
+    import torch
+
+    def learn(model: Any, batch: Any, steps: Iterable[int], rate: float = 1e-2) -> Any:
+        adam = torch.optim.Adam(model.parameters(), lr=rate)
+        for step in steps:
+            adam.zero_grad()
+            losses = model.loss(batch, step)
+            losses.total.backward()
+            adam.step()
+        return losses
+
+    return learn
+
+
+@pytest.fixture
+def demand_elbo(build, eight, tmp_path):
+    """The validation loss must be the NLL and the KL with weight one, whatever training weighs."""
+    from dialbench.adapter import Run
+
+    def demand(system: str, *parts: str, **options: Any) -> None:
+        adapter = build(system, epochs=2, **options)
+        adapter.fit(eight, eight, Run(1, folder=tmp_path))
+        tokens = int(adapter._encode(eight).target.lengths.sum())
+        for row in adapter.curve():
+            divergence = sum(row[f"valid_{part}_per_example"] for part in parts) * 8 / tokens
+            assert row["valid_loss"] == pytest.approx(row["valid_nll"] + divergence)
+            assert row["valid_loss"] > row["valid_nll"]
+
+    return demand
 
 
 TALK = ["Is the bakery open?", "it opens at seven.", "call their office.", "over there, i think."]

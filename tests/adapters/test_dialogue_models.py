@@ -12,7 +12,7 @@ from dialbench.adapter import Run
 from dialbench.neural.data import Batch
 from dialbench.neural.decoding import decode
 from dialbench.records import Decoding
-from dialbench.text.vocabulary import BOS, EOS, PAD
+from dialbench.text.vocabulary import EOS, PAD
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -120,42 +120,9 @@ def test_loss_is_that_of_the_logits(ready, system):
     assert (losses.tokens, losses.examples) == (len(words), 8)
 
 
-def uncached(model, batch: Batch, examples: torch.Tensor, prefixes: torch.Tensor) -> torch.Tensor:
-    """Logits of the word after each prefix (N, t), BOS first; `examples` (N,) it belongs to."""
-    whole = Batch(
-        tuple(batch.ids[i] for i in examples),
-        batch.source[examples],
-        pad(prefixes[:, 1:], (0, 1), value=EOS),
-        batch.real,
-        batch.seed,
-        batch.purpose,
-    )
-    return model.logits(whole)[:, -1]
-
-
 @pytest.mark.parametrize("width", [1, 3])
-def test_cached_steps_equal_one_pass(made, width):
-    model, batch = made
-    random = torch.Generator().manual_seed(1)
-    with torch.inference_mode():
-        state = model.start(batch).widen(width)
-        examples = torch.arange(8).repeat_interleave(width)
-        prefixes = torch.full((8 * width, 1), BOS)
-        for place in range(7):
-            logits, state = model.step(prefixes[:, -1], state)
-            expected = uncached(model, batch, examples, prefixes)
-            assert torch.allclose(logits, expected, rtol=0, atol=1e-10)
-            if place in (1, 4):
-                beams = torch.randint(width, (len(examples) // width, width), generator=random)
-                rows = (torch.arange(len(beams))[:, None] * width + beams).flatten()
-                state, prefixes = state.reorder(rows), prefixes[rows]
-            if place == 3:
-                kept = torch.tensor([6, 1, 2])
-                state = state.keep(kept)
-                rows = (kept[:, None] * width + torch.arange(width)).flatten()
-                prefixes, examples = prefixes[rows], examples[rows]
-            words = torch.randint(5, 30, (len(prefixes), 1), generator=random)
-            prefixes = torch.cat([prefixes, words], 1)
+def test_cached_steps_equal_one_pass(made, width, demand_cached_equals_whole):
+    demand_cached_equals_whole(*made, width)
 
 
 @pytest.fixture(scope="module")
@@ -187,16 +154,10 @@ def test_answers_depend_on_no_batch_and_survive_saving(trained, system, decoding
 
 
 @pytest.mark.parametrize("system", ["transformer", "transformer[norm=pre]", "seq2seq", "gpt2"])
-def test_eight_pairs_are_learnt_by_heart(ready, eight, system):
+def test_eight_pairs_are_learnt_by_heart(ready, learn, system):
     sizes = {"embedding": 32, "attention": 32, "hidden": 32}
     model, batch = ready(system, **sizes, precision="float32")
-    adam = torch.optim.Adam(model.parameters(), lr=1e-2)
-    for step in range(150):
-        adam.zero_grad()
-        losses = model.loss(batch, step)
-        losses.total.backward()
-        adam.step()
-    assert losses.total.item() < 0.1
+    assert learn(model, batch, range(150)).total.item() < 0.1
     expected = [[word for word in row if word not in (PAD, EOS)] for row in batch.target.tolist()]
     assert decode(model, batch, Decoding(), 10) == expected
 

@@ -156,15 +156,9 @@ class TestModel:
             elif "norm" not in name:
                 assert not weight.any(), name
 
-    def test_learns_eight_pairs_by_heart(self, ready):
+    def test_learns_eight_pairs_by_heart(self, ready, learn):
         model, batch = ready("gpt2", embedding=32, precision="float32")
-        adam = torch.optim.Adam(model.parameters(), lr=1e-2)
-        for step in range(100):
-            adam.zero_grad()
-            losses = model.loss(batch, step)
-            losses.total.backward()
-            adam.step()
-        assert losses.total.item() < 0.1
+        assert learn(model, batch, range(100)).total.item() < 0.1
         expected = [
             [word for word in row if word not in (PAD, EOS)] for row in batch.target.tolist()
         ]

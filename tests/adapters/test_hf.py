@@ -175,17 +175,11 @@ class TestModel:
         numbers = sum(weight.numel() for weight in model.parameters())
         assert sum(t.numel() for t in tensors.values()) <= numbers + checkpoint.size
 
-    def test_learns_pairs_by_heart(self, kind, models):
+    def test_learns_pairs_by_heart(self, kind, models, learn):
         checkpoint, _, pieces = models(kind)
         torch.manual_seed(1)
         model, batch = pretrained(checkpoint, 20, 20).eval(), as_batch(pieces)
-        adam = torch.optim.Adam(model.parameters(), lr=5e-3)
-        for step in range(120):
-            adam.zero_grad()
-            losses = model.loss(batch, step)
-            losses.total.backward()
-            adam.step()
-        assert losses.total.item() < 0.1
+        assert learn(model, batch, range(120), rate=5e-3).total.item() < 0.1
         answers = [" ".join(pieces.decode(one)) for one in decode(model, batch, Decoding(), 20)]
         assert answers == RESPONSES
 

@@ -19,7 +19,7 @@ from dialbench.neural.data import Batch, Turns, encode, make_batch
 from dialbench.neural.decoding import decode
 from dialbench.neural.model import count_parameters
 from dialbench.records import Context, Decoding
-from dialbench.text.vocabulary import BOS, EOS, PAD, Vocabulary
+from dialbench.text.vocabulary import EOS, PAD, Vocabulary
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -33,12 +33,6 @@ def with_turns(batch: Batch, tokens: torch.Tensor, contexts: torch.Tensor) -> Ba
     changed = replace(batch)
     vars(changed)["turns"] = Turns(tokens, contexts)
     return changed
-
-
-def rows_of(batch: Batch, rows: torch.Tensor) -> Batch:
-    """A batch of these rows of another, cut anew from the split."""
-    data, numbers = batch.origin
-    return make_batch(data, numbers[rows.numpy()], "cpu", batch.seed, batch.purpose)
 
 
 class TestTurns:
@@ -236,7 +230,7 @@ class TestEverySystem:
         for name, value in expected.parts.items():
             assert found.parts[name].item() == pytest.approx(value.item(), abs=1e-12)
 
-    def test_losses_depend_on_no_other_example(self, made):
+    def test_losses_depend_on_no_other_example(self, made, rows_of):
         model, batch = made
         whole = model.loss(batch, 0).parts
         each = [model.loss(rows_of(batch, torch.tensor([i])), 0).parts for i in range(8)]
@@ -270,44 +264,16 @@ class TestEverySystem:
         assert not model.embedding.weight.grad[PAD].any()
 
     @pytest.mark.parametrize("width", [1, 3])
-    def test_cached_steps_equal_one_pass(self, made, width):
-        model, batch = made
-        random = torch.Generator().manual_seed(1)
-        with torch.inference_mode():
-            state = model.start(batch).widen(width)
-            examples = torch.arange(8).repeat_interleave(width)
-            prefixes = torch.full((8 * width, 1), BOS)
-            for place in range(7):
-                logits, state = model.step(prefixes[:, -1], state)
-                following = pad(prefixes[:, 1:], (0, 1), value=EOS)
-                whole = replace(rows_of(batch, examples), target=following)
-                expected = model.logits(whole)[:, -1]
-                assert torch.allclose(logits, expected, rtol=0, atol=1e-10)
-                if place in (1, 4):
-                    beams = torch.randint(width, (len(examples) // width, width), generator=random)
-                    rows = (torch.arange(len(beams))[:, None] * width + beams).flatten()
-                    state, prefixes = state.reorder(rows), prefixes[rows]
-                if place == 3:
-                    kept = torch.tensor([6, 1, 2])
-                    state = state.keep(kept)
-                    rows = (kept[:, None] * width + torch.arange(width)).flatten()
-                    prefixes, examples = prefixes[rows], examples[rows]
-                words = torch.randint(5, 30, (len(prefixes), 1), generator=random)
-                prefixes = torch.cat([prefixes, words], 1)
+    def test_cached_steps_equal_one_pass(self, made, width, demand_cached_equals_whole):
+        demand_cached_equals_whole(*made, width)
 
 
 @pytest.mark.parametrize("system", ["hred", "vhred", "vhcr"])
-def test_eight_pairs_are_learnt_by_heart(ready, system):
-    sizes = {**SIZES, "embedding": 32, "hidden": 64}
+def test_eight_pairs_are_learnt_by_heart(ready, learn, system):
+    # GloVe's spread, with which utterances differ sooner
+    sizes = {**SIZES, "embedding": 32, "hidden": 64, "word_spread": 0.4}
     model, batch = ready(system, precision="float32", **sizes)
-    with torch.no_grad():
-        model.embedding.weight.mul_(4.0)  # GloVe's spread, with which utterances differ sooner
-    adam = torch.optim.Adam(model.parameters(), lr=1e-2)
-    for _ in range(80):
-        adam.zero_grad()
-        losses = model.loss(batch, 0)  # at update 0 the KL weighs nothing
-        losses.total.backward()
-        adam.step()
+    losses = learn(model, batch, [0] * 80)  # at update 0 the KL weighs nothing
     assert losses.total.item() < 0.1
     if system == "hred":
         expected = [[w for w in row if w not in (PAD, EOS)] for row in batch.target.tolist()]
