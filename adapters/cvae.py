@@ -22,12 +22,12 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from dialbench.adapter import Adapter, Card, Run
-from dialbench.errors import SystemFailed
 from dialbench.neural.data import Batch
 from dialbench.neural.model import DialogueModel, Losses, State, word_loss
 from dialbench.text.vocabulary import BOS
 
 from .blocks.attention import DecoderLayer, KeysValues, trained
+from .blocks.bases import take, trained_base, weights_of
 from .blocks.embedding import Positions, WordAdapter
 from .blocks.latent import (
     GaussianNetwork,
@@ -85,7 +85,7 @@ class LatentTransformerModel(TransformerModel):
 
     def take(self, weights: Mapping[str, Tensor]) -> None:
         """Starts from the weights of a plain Transformer; what that has not stays as it is."""
-        self.load_state_dict({**self.state_dict(), **weights})
+        take(self, weights)
 
     def weigh(self, words: Losses, divergence: Tensor, bag: Tensor, step: int) -> Losses:
         """The loss at update `step`; arguments as `with_bag`."""
@@ -206,19 +206,9 @@ class LatentTransformer(WordAdapter):
     def _fresh_model(self, run: Run) -> DialogueModel:
         model = super()._fresh_model(run)
         if self.config.start == "transformer":
-            cast(LatentTransformerModel, model).take(self._weights(run.base))
+            base = trained_base(self.name, run.base, Transformer, "Use start=scratch.")
+            cast(LatentTransformerModel, model).take(weights_of(base, self))
         return model
-
-    def _weights(self, base: Adapter | None) -> Mapping[str, Tensor]:
-        if not isinstance(base, Transformer) or base.model is None:
-            raise SystemFailed(
-                "there is no trained Transformer to start from",
-                where=self.name,
-                hint="Use start=scratch.",
-            )
-        if base.vocabulary.words != self.vocabulary.words:
-            raise SystemFailed("the Transformer to start from knows other words", where=self.name)
-        return base.model.state_dict()
 
     def warnings(self) -> list[str]:
         """A latent variable that carries nothing, or whose KL never had its full weight."""

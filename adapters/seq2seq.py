@@ -53,11 +53,32 @@ class Seq2SeqModel(DialogueModel):
         self.bridge = nn.Linear(2 * h, h)
         self.attention = AdditiveAttention(2 * h, h, h)
         self.decoder = RecurrentDecoderCell(e + 2 * h, h, layers, dropout)
-        self.output = nn.Linear(h, vocabulary)
+        self.output = nn.Linear(self.readout_size(config), vocabulary)
 
-    def start(self, batch: Batch) -> State:
-        """Reads the contexts; each decoder layer starts from its encoder layer's last states."""
-        memory, last = self.encoder(self.embedding(batch.source), batch.source)  # (B, S, 2h)
+    def readout_size(self, config: Seq2SeqConfig) -> int:
+        """The size of what `readout` gives."""
+        return config.hidden
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        """Response tokens of any shape -> the word vectors that the decoder reads, (..., e)."""
+        return self.embedding(tokens)  # type: ignore[no-any-return]
+
+    def readout(self, embedded: Tensor, top: Tensor, mixed: Tensor) -> Tensor:
+        """What the next word is predicted from: here the top state alone.
+
+        Args:
+            embedded: (N, e), the word before.
+            top: (N, h), the top state that has read it.
+            mixed: (N, 2h), what attention gave of the context.
+        """
+        return top
+
+    def encode(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """The contexts' words (B, S, 2h), and each layer's [last forward; first backward]."""
+        return self.encoder(self.embedding(batch.source), batch.source)  # type: ignore[no-any-return]
+
+    def begin(self, batch: Batch, memory: Tensor, last: Tensor) -> State:
+        """Where decoding starts, from what `encode` gave."""
         example = {
             "memory": memory,
             "keys": self.attention.key(memory),  # (B, S, h)
@@ -65,27 +86,37 @@ class Seq2SeqModel(DialogueModel):
         }
         return State(example, [torch.tanh(self.bridge(layer)) for layer in last])
 
-    def _advance(self, embedded: Tensor, state: State) -> State:
-        # (N, e) -> the state one token further; beams of a context share its memory.
+    def start(self, batch: Batch) -> State:
+        """Reads the contexts; each decoder layer starts from its encoder layer's last states."""
+        return self.begin(batch, *self.encode(batch))
+
+    def advance(self, embedded: Tensor, state: State) -> tuple[Tensor, State]:
+        """One word further: its vector (N, e) -> the readout (N, k) and the new state."""
         example, states = state.example, state.row
+        # Beams of a context share its memory.
         query = states[-1].view(len(example["memory"]), -1, states[-1].shape[-1])  # (B, W, h)
         mixed = self.attention(example["memory"], example["keys"], query, example["seen"])
-        x = torch.cat([embedded, mixed.flatten(0, 1)], -1)  # (N, e + 2h)
-        return replace(state, row=self.decoder(x, states), length=state.length + 1)
+        mixed = mixed.flatten(0, 1)
+        states = self.decoder(torch.cat([embedded, mixed], -1), states)  # of (N, e + 2h)
+        state = replace(state, row=states, length=state.length + 1)
+        return self.readout(embedded, states[-1], mixed), state
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """(B * width,) tokens -> logits (B * width, V)."""
-        state = self._advance(self.embedding(tokens), state)
-        return self.output(state.row[-1]), state
+        readout, state = self.advance(self.embed(tokens), state)
+        return self.output(readout), state
+
+    def under(self, state: State, inputs: Tensor) -> Tensor:
+        """(B, T) decoder inputs -> (B, T, k) readouts, from the state where decoding starts."""
+        readouts = []
+        for embedded in self.embed(inputs).unbind(1):
+            readout, state = self.advance(embedded, state)
+            readouts.append(readout)
+        return torch.stack(readouts, 1)
 
     def hidden(self, batch: Batch) -> Tensor:
-        """(B, T, h) top states under the true response."""
-        state = self.start(batch)
-        tops = []
-        for embedded in self.embedding(batch.inputs).unbind(1):
-            state = self._advance(embedded, state)
-            tops.append(state.row[-1])
-        return torch.stack(tops, 1)
+        """(B, T, k) readouts under the true response."""
+        return self.under(self.start(batch), batch.inputs)
 
     def logits(self, batch: Batch) -> Tensor:
         """(B, T, V) under the true response."""

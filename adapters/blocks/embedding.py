@@ -44,7 +44,7 @@ class WordConfig(NeuralConfig):
 
 
 class WordAdapter(NeuralAdapter):
-    """A trained system whose model has a `WordEmbedding` called `embedding`."""
+    """A trained system whose model has word tables, one of them called `embedding`."""
 
     Config = WordConfig
     config: WordConfig
@@ -66,9 +66,9 @@ class WordAdapter(NeuralAdapter):
 
     def _fresh_model(self, run: Run) -> DialogueModel:
         model = super()._fresh_model(run)
-        embedding = model.embedding
-        if self.config.vectors and isinstance(embedding, WordEmbedding):
-            embedding.start_from(_vectors(self.config.vectors), self.vocabulary)
+        for table in model.modules():
+            if self.config.vectors and isinstance(table, WordEmbedding):
+                table.start_from(_vectors(self.config.vectors), self.vocabulary)
         return model
 
 

@@ -31,6 +31,12 @@ class Gaussian:
     log_variance: Tensor
 
     @classmethod
+    def of(cls, values: Tensor) -> Gaussian:
+        """From (..., 2z): means, and log-variances, which are kept in [-10, 10]."""
+        mean, log_variance = _precise(values).chunk(2, -1)
+        return cls(mean, log_variance.clamp(-_LOG_VARIANCE, _LOG_VARIANCE))
+
+    @classmethod
     def standard(cls, like: Gaussian) -> Gaussian:
         """N(0, I) of the same shape."""
         zero = torch.zeros_like(like.mean)
@@ -67,9 +73,8 @@ class GaussianNetwork(nn.Module):
         )
 
     def forward(self, *given: Tensor) -> Gaussian:
-        """From parts of (..., size) each; the log-variance is kept in [-10, 10]."""
-        mean, log_variance = _precise(self.layers(torch.cat(given, -1))).chunk(2, -1)
-        return Gaussian(mean, log_variance.clamp(-_LOG_VARIANCE, _LOG_VARIANCE))
+        """From parts of (..., size) each."""
+        return Gaussian.of(self.layers(torch.cat(given, -1)))
 
 
 def _precise(x: Tensor) -> Tensor:

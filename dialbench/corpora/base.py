@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,6 +14,7 @@ from typing import cast
 from dialbench.corpora.files import SPLITS
 from dialbench.corpora.overlap import dialogues_in_both, normalised, without_dialogues_of
 from dialbench.errors import InputError, UnknownName
+from dialbench.files.folders import data_folder as data_folder
 from dialbench.records import Dialogue, Example, Split
 
 Item = Dialogue | Example
@@ -279,18 +279,6 @@ def _read(name: str, data: Path | None, where: str) -> tuple[Card, Contents]:
             hint=f"Known corpora: {', '.join(names())}.",
         )
     raise UnknownName.of("corpus", name, _HOMES, where=where)
-
-
-def data_folder(option: Path | None) -> Path:
-    """The folder of corpora: the option, else $DIALBENCH_DATA, else the user cache."""
-    if option is not None:
-        return option
-    if folder := os.environ.get("DIALBENCH_DATA"):
-        return Path(folder)
-    cache = os.environ.get("XDG_CACHE_HOME", "")
-    # The XDG specification has relative paths ignored.
-    root = Path(cache) if os.path.isabs(cache) else Path.home() / ".cache"
-    return root / "dialbench" / "data"
 
 
 def require_folder(folder: Path) -> Path:

@@ -132,6 +132,20 @@ SOURCES: Mapping[str, Sequence[Source]] = {
             },
         )
     ],
+    "nltk": [
+        Source(
+            url="https://raw.githubusercontent.com/nltk/nltk_data/gh-pages/packages/taggers/averaged_perceptron_tagger_eng.zip",
+            path="nltk_data/taggers/averaged_perceptron_tagger_eng.zip",
+            licence="MIT",
+            members={
+                f"averaged_perceptron_tagger_eng.{part}.json": Member(
+                    f"nltk_data/taggers/averaged_perceptron_tagger_eng/"
+                    f"averaged_perceptron_tagger_eng.{part}.json",
+                )
+                for part in ("classes", "tagdict", "weights")
+            },
+        )
+    ],
     "vectors": [
         Source(
             url="https://nlp.stanford.edu/data/glove.6B.zip",

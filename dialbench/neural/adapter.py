@@ -15,6 +15,7 @@ from dialbench.adapter import Adapter, Run
 from dialbench.errors import InputError, SystemFailed
 from dialbench.neural import checkpoint
 from dialbench.neural.data import (
+    Batch,
     Encoded,
     answering_rows,
     build_vocabulary,
@@ -102,11 +103,13 @@ class NeuralAdapter(Adapter):
             raise SystemFailed("there are no examples to learn from", where="training")
         self.vocabulary = build_vocabulary(train, self.config.vocabulary)
         model = self._fresh_model(run)
-        self.history = Trainer(
-            model, self._encode(train), self._encode(valid), self.config, run
-        ).fit()
+        self.history = self.trainer(model, self._encode(train), self._encode(valid), run).fit()
         for text in self.warnings():
             run.progress.warn(text)
+
+    def trainer(self, model: DialogueModel, train: Encoded, valid: Encoded, run: Run) -> Trainer:
+        """What trains the model."""
+        return Trainer(model, train, valid, self.config, run)
 
     def warnings(self) -> list[str]:
         """What belongs under every table with this system, once `history` is complete."""
@@ -133,11 +136,15 @@ class NeuralAdapter(Adapter):
         for rows in answering_rows(data, self.config.answer_batch):
             batch = make_batch(data, rows, run.device, run.seed, "infer")
             with autocast(run.device, dtype_of(self.config.precision, run.device)):
-                answers = decode(model, batch, decoding, self.config.response_tokens)
+                answers = self.answer(model, batch, decoding)
             texts[rows] = [detokenize(self.vocabulary.decode(answer)) for answer in answers]
             done += len(rows)
             run.progress.update("respond", step=done, steps=len(data))
         return list(texts)
+
+    def answer(self, model: DialogueModel, batch: Batch, decoding: Decoding) -> list[list[int]]:
+        """The token numbers of one response for each context of the batch."""
+        return decode(model, batch, decoding, self.config.response_tokens)
 
     def _ready(self, run: Run) -> DialogueModel:
         if self.model is None:
@@ -149,18 +156,25 @@ class NeuralAdapter(Adapter):
         if self.model is None:
             raise SystemFailed("it was not trained", where=self.name)
         checkpoint.write(folder / "model.safetensors", self.model.state_dict(), vars(self.history))
-        words = json.dumps(self.vocabulary.words[len(SPECIALS) :], ensure_ascii=False)
-        (folder / "vocabulary.json").write_text(words, encoding="utf-8")
+        self.save_words(folder)
+
+    def save_words(self, folder: Path) -> None:
+        """Writes what must be known of the words before the model can be built."""
+        write_words(folder / "vocabulary.json", self.vocabulary.words[len(SPECIALS) :])
+
+    def load_words(self, folder: Path) -> None:
+        """Reads what `save_words` wrote.
+
+        Raises:
+            InputError: it is not there or damaged.
+        """
+        self.vocabulary = Vocabulary(read_words(folder / "vocabulary.json"))
 
     @classmethod
     def load(cls, folder: Path, config: Any = None) -> NeuralAdapter:
         """The system that `save` wrote, with the config it was trained with."""
         self = cls(config)
-        path = folder / "vocabulary.json"
-        try:
-            self.vocabulary = Vocabulary(json.loads(path.read_text(encoding="utf-8")))
-        except (OSError, ValueError) as error:
-            raise InputError(f"no vocabulary can be read ({error})", where=str(path)) from None
+        self.load_words(folder)
         tensors, numbers = checkpoint.read(folder / "model.safetensors")
         self.history = History(**numbers)
         self.model = self.build_model(len(self.vocabulary))
@@ -187,3 +201,25 @@ class NeuralAdapter(Adapter):
     def curve(self) -> Sequence[Mapping[str, float]]:
         """Losses by epoch."""
         return self.history.curve
+
+
+def read_words(path: Path) -> list[str]:
+    """A list of words, none twice, from a JSON file.
+
+    Raises:
+        InputError: it is not there, or something else.
+    """
+    try:
+        words = json.loads(path.read_text(encoding="utf-8"))
+        if not (isinstance(words, list) and all(isinstance(word, str) for word in words)):
+            raise ValueError("it is not a list of strings")
+        if len(set(words)) != len(words):
+            raise ValueError("a word stands twice in it")
+    except (OSError, ValueError) as error:
+        raise InputError(f"no words can be read ({error})", where=str(path)) from None
+    return words
+
+
+def write_words(path: Path, words: Sequence[str]) -> None:
+    """Writes what `read_words` reads."""
+    path.write_text(json.dumps(words, ensure_ascii=False), encoding="utf-8")

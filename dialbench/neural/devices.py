@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import platform
+import re
 from pathlib import Path
 from typing import Any, Literal
 
@@ -50,11 +51,21 @@ def _cpu_multiplies_bfloat16() -> bool:
     # torch runs bfloat16 on every CPU, but without these instructions slower than float32.
     if platform.machine() not in ("x86_64", "AMD64"):
         return False
-    try:
-        flags = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
+    flags = _cpu_info()
     return "amx_bf16" in flags or "avx512_bf16" in flags
+
+
+def _cpu_name() -> str:
+    named = re.search(r"^model name\s*:\s*(.+)$", _cpu_info(), re.MULTILINE)
+    return named[1].strip() if named else platform.processor() or platform.machine()
+
+
+def _cpu_info() -> str:
+    """What Linux tells of the processors; empty elsewhere."""
+    try:
+        return Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
 
 
 def autocast(device: str, dtype: torch.dtype) -> contextlib.AbstractContextManager[Any]:
@@ -75,7 +86,8 @@ def describe(device: str, dtype: torch.dtype) -> dict[str, Any]:
     if device.startswith("cuda"):
         name = torch.cuda.get_device_name(torch.device(device))
     else:
-        name = platform.processor() or platform.machine()
+        # The instructions decide the order of additions, hence the last bits of every sum.
+        name = f"{_cpu_name()}, {torch.backends.cpu.get_cpu_capability()}"
     return {
         "device": f"{device} ({name})",
         "dtype": str(dtype).removeprefix("torch."),

@@ -89,7 +89,7 @@ class Trainer:
         self.dtype = dtype_of(config.precision, run.device)
         trained = [p for p in model.parameters() if p.requires_grad]
         kind = torch.optim.AdamW if weight_decay else torch.optim.Adam
-        self.optimiser = kind(
+        self.optimiser: torch.optim.Optimizer = kind(
             trained, lr=config.learning_rate, weight_decay=weight_decay, fused=True
         )
         self.history = History()
@@ -159,10 +159,14 @@ class Trainer:
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
         history.step += 1
         for group in self.optimiser.param_groups:
-            group["lr"] = config.learning_rate * min(1.0, history.step / max(1, config.warmup))
+            group["lr"] = self.rate()
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
         return losses
+
+    def rate(self) -> float:
+        """The learning rate of the update number `history.step`, from 1."""
+        return self.config.learning_rate * min(1.0, self.history.step / max(1, self.config.warmup))
 
     @property
     def _best_file(self) -> Path:

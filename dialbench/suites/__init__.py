@@ -25,6 +25,9 @@ class SuiteColumn(_Part):
         printed: the heading in the paper.
         title: our heading; by default the printed one.
         metric: our measure.
+        fact: whether that is no measure of responses but a fact of the trained system, by the
+            name that `facts` gives it.
+        percent: whether the paper prints in percent what is a fraction with us.
         absent: why we have no value.
         note: what is to be known before the two are compared.
     """
@@ -32,6 +35,8 @@ class SuiteColumn(_Part):
     printed: str
     title: str = ""
     metric: str
+    fact: bool = False
+    percent: bool = False
     absent: str = ""
     note: str = ""
 
@@ -116,7 +121,7 @@ class Suite(_Part):
     @property
     def metrics(self) -> tuple[str, ...]:
         """The measures that we have, in the order of the columns."""
-        return tuple(column.metric for column in self.columns if not column.absent)
+        return tuple(c.metric for c in self.columns if not (c.absent or c.fact))
 
     def on(self, corpus: str) -> Suite:
         """The same on another corpus."""
@@ -235,7 +240,7 @@ def _check_columns(suite: Suite, file: str) -> None:
             raise UnknownName.of(
                 "printed column", column.printed, table.columns, where=f"{where}.printed"
             )
-        if not column.absent:
+        if not (column.absent or column.fact):
             registry.needs([column.metric], where=f"{where}.metric")
 
 

@@ -30,6 +30,12 @@ SYSTEMS = [
     "rl-transformer[output_link=X,rlff_decoder=true]",
     "rl-transformer[links=false]",
     "gpt2",
+    "s2sa",
+    "dvs2s[content_words=100]",
+    "seq2seq-lstm",
+    "adand-context",
+    "ta-seq2seq",
+    "ta-seq2seq[bounded=true]",
 ]
 # What the true response teaches them does not show in the logits that answering gives.
 LATENT = [
@@ -38,6 +44,8 @@ LATENT = [
     "cvae[start=scratch,z_to=encoder_outputs]",
     "svt[start=scratch,response_tokens=20]",
     "svt[start=scratch,norm=pre,response_tokens=20]",
+    "adand-topic",
+    "adand",
 ]
 DECODINGS = ["greedy", "sample", "top-k:5", "top-p:0.9", "beam:3"]
 
@@ -141,7 +149,8 @@ def trained(build, eight, tmp_path_factory):
 
 @pytest.mark.parametrize("decoding", DECODINGS)
 @pytest.mark.parametrize(
-    "system", ["transformer", "seq2seq", "paraformer-n", "paraformer-k", LATENT[0], LATENT[3]]
+    "system",
+    ["transformer", "seq2seq", "s2sa", "paraformer-n", "paraformer-k", LATENT[0], LATENT[3]],
 )
 def test_answers_depend_on_no_batch_and_survive_saving(trained, system, decoding, asked, tmp_path):
     adapter, how, run = trained(system), Decoding.parse(decoding), Run(2)
@@ -153,7 +162,9 @@ def test_answers_depend_on_no_batch_and_survive_saving(trained, system, decoding
     assert loaded.respond(asked, how, run) == answers
 
 
-@pytest.mark.parametrize("system", ["transformer", "transformer[norm=pre]", "seq2seq", "gpt2"])
+@pytest.mark.parametrize(
+    "system", ["transformer", "transformer[norm=pre]", "seq2seq", "s2sa", "gpt2"]
+)
 def test_eight_pairs_are_learnt_by_heart(ready, learn, system):
     sizes = {"embedding": 32, "attention": 32, "hidden": 32}
     model, batch = ready(system, **sizes, precision="float32")
@@ -164,7 +175,16 @@ def test_eight_pairs_are_learnt_by_heart(ready, learn, system):
 
 @pytest.mark.parametrize(
     "system",
-    ["transformer", "seq2seq", "paraformer-k", "rl-transformer", "gpt2", LATENT[0], LATENT[3]],
+    [
+        "transformer",
+        "seq2seq",
+        "paraformer-k",
+        "rl-transformer",
+        "gpt2",
+        "seq2seq-lstm",
+        LATENT[0],
+        LATENT[3],
+    ],
 )
 def test_bfloat16(build, eight, asked, tmp_path, system):
     adapter = build(system, precision="bfloat16", epochs=10)

@@ -14,7 +14,7 @@ from dialbench.text.vectors import Vectors
 from dialbench.text.vocabulary import PAD, Vocabulary
 
 SYSTEMS = [
-    *("seq2seq", "hred", "vhred", "vhcr"),
+    *("seq2seq", "s2sa", "dvs2s", "hred", "vhred", "vhcr"),
     *("transformer", "paraformer-k", "rl-transformer", "cvae[start=scratch]", "svt[start=scratch]"),
 ]
 
@@ -45,6 +45,15 @@ def test_every_system_over_words_starts_from_them(system, build, eight, file):
     assert table[words.encode(["soup"])[0]].tolist() == list(range(1, 10))
     assert table[words.encode(["hurry"])[0]].tolist() == list(range(9, 0, -1))
     assert table[words.encode(["train"])[0]].abs().max() < 0.05
+
+
+def test_both_tables_of_a_system_with_two_start_from_them(build, eight, file):
+    adapter = build("s2sa", vectors=str(file), embedding=9)
+    adapter.vocabulary = words = build_vocabulary(eight, 300)
+    model = adapter._fresh_model(Run(1))
+    soup = words.encode(["soup"])[0]
+    for table in (model.embedding, model.response_embedding):
+        assert table.weight[soup].tolist() == list(range(1, 10))
 
 
 def test_other_contents_are_other_results(build, file):

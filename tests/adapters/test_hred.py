@@ -23,7 +23,14 @@ from dialbench.text.vocabulary import EOS, PAD, Vocabulary
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-SYSTEMS = ["hred", "hred[recurrent_layers=1]", "vhred", "vhcr", "vhcr[recurrent_layers=1]"]
+SYSTEMS = [
+    "hred",
+    "hred[recurrent_layers=1]",
+    "vhred",
+    "vhcr",
+    "vhcr[recurrent_layers=1]",
+    "cvae-rnn",
+]
 DECODINGS = ["greedy", "sample", "top-k:5", "top-p:0.9", "beam:3"]
 SIZES = {"latent": 6, "latent_hidden": 10}
 
@@ -295,7 +302,7 @@ def trained(build, eight, tmp_path_factory):
 
 
 @pytest.mark.parametrize("decoding", DECODINGS)
-@pytest.mark.parametrize("system", ["hred", "vhred", "vhcr"])
+@pytest.mark.parametrize("system", ["hred", "vhred", "vhcr", "cvae-rnn"])
 def test_answers_depend_on_no_batch_and_survive_saving(trained, system, decoding, asked, tmp_path):
     adapter, how, run = trained(system), Decoding.parse(decoding), Run(2)
     answers = adapter.respond(asked, how, run)
@@ -306,7 +313,7 @@ def test_answers_depend_on_no_batch_and_survive_saving(trained, system, decoding
     assert loaded.respond(asked, how, run) == answers
 
 
-@pytest.mark.parametrize("system", ["hred", "vhred", "vhcr"])
+@pytest.mark.parametrize("system", ["hred", "vhred", "vhcr", "cvae-rnn"])
 def test_a_context_without_words_is_answered(trained, system):
     adapter = trained(system)
     odd = [Context(["Hello."], "a"), Context([], "b"), Context(["", "Well?"], "c")]
@@ -314,7 +321,7 @@ def test_a_context_without_words_is_answered(trained, system):
     assert answers == [adapter.respond([one], Decoding(), Run(2))[0] for one in odd]
 
 
-@pytest.mark.parametrize("system", ["hred", "vhred", "vhcr"])
+@pytest.mark.parametrize("system", ["hred", "vhred", "vhcr", "cvae-rnn"])
 def test_bfloat16(build, eight, asked, tmp_path, system):
     adapter = build(system, precision="bfloat16", epochs=15, patience=15, **SIZES)
     adapter.fit(eight, eight, Run(1, folder=tmp_path))

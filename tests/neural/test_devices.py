@@ -48,5 +48,17 @@ def test_description_names_what_ties_may_depend_on():
     told = describe("cpu", torch.bfloat16)
     assert told["dtype"] == "bfloat16"
     assert told["device"].startswith("cpu (")
+    assert told["device"].endswith(f", {torch.backends.cpu.get_cpu_capability()})")
     assert told["threads"] == 1
     assert told["torch"] == torch.__version__
+
+
+def test_a_cpu_is_named_by_its_model_where_the_system_tells_it(monkeypatch):
+    told = "processor\t: 0\nmodel name\t: Some CPU @ 2 GHz\nflags\t\t: fpu avx512_bf16\n"
+    monkeypatch.setattr(devices, "_cpu_info", lambda: told)
+    monkeypatch.setattr(devices.platform, "machine", lambda: "x86_64")
+    assert describe("cpu", torch.float32)["device"].startswith("cpu (Some CPU @ 2 GHz, ")
+    assert dtype_of("auto", "cpu") == torch.bfloat16
+    monkeypatch.setattr(devices, "_cpu_info", lambda: "")
+    assert "Some CPU" not in describe("cpu", torch.float32)["device"]
+    assert dtype_of("auto", "cpu") == torch.float32

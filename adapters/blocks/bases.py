@@ -1,0 +1,44 @@
+"""Starting from another system's training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from torch import Tensor
+
+from dialbench.adapter import Adapter
+from dialbench.errors import SystemFailed
+from dialbench.neural.adapter import NeuralAdapter
+from dialbench.neural.model import DialogueModel
+
+Base = TypeVar("Base", bound=NeuralAdapter)
+
+
+def trained_base(name: str, base: Adapter | None, kind: type[Base], hint: str = "") -> Base:
+    """`run.base`, if it is what the system `name` asked for.
+
+    Raises:
+        SystemFailed: it is missing or was not trained.
+    """
+    if not isinstance(base, kind) or base.model is None:
+        what = f"there is no trained {kind.card.title} to start from"
+        raise SystemFailed(what, where=name, hint=hint)
+    return base
+
+
+def weights_of(base: NeuralAdapter, system: NeuralAdapter) -> Mapping[str, Tensor]:
+    """The weights of a trained base, if it knows the words that `system` knows.
+
+    Raises:
+        SystemFailed: it knows others.
+    """
+    if base.model is None or base.vocabulary.words != system.vocabulary.words:
+        what = f"the {base.card.title} to start from knows other words"
+        raise SystemFailed(what, where=system.name)
+    return base.model.state_dict()
+
+
+def take(model: DialogueModel, weights: Mapping[str, Tensor]) -> None:
+    """Gives `model` these weights; what is not among them stays as it is."""
+    model.load_state_dict({**model.state_dict(), **weights})

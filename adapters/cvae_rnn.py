@@ -1,0 +1,176 @@
+"""CVAE of GRUs: a hierarchical encoder-decoder with one Gaussian latent variable z a response.
+
+Baseline "CVAE" of the DVS2S paper after Zhao et al., without the topics, profiles and dialogue
+acts of its code (models.md C4). A bidirectional GRU reads each utterance, and a second GRU their
+vectors, each with a flag for who spoke. [c; z] starts a decoder without attention and predicts
+the bag of the response's words. Posterior q(z | c, x) and prior p(z | c) are small: one linear
+layer and two. The loss is a sum over the words, mean over the examples, as in the code.
+
+The code begins with all weights uniform in +-0.08, which is about what layers of its sizes start
+from here, where smaller ones start from more; and it doubles its patience at every improvement,
+where training ends here as that of every other system.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor, nn
+
+from dialbench.adapter import Card
+from dialbench.neural.data import Batch
+from dialbench.neural.model import DialogueModel, Losses, State, word_loss
+from dialbench.text.vocabulary import EOS, PAD
+
+from .blocks.embedding import WordAdapter, WordConfig, WordEmbedding
+from .blocks.hierarchical import ContextEncoder, Conversation
+from .blocks.latent import Gaussian, annealing_weight, bag_nll, latent_warnings, noise
+from .blocks.recurrent import RecurrentEncoder, StackedGRU
+
+_SPEAKERS = 2
+
+
+@dataclass(frozen=True)
+class CVAERNNConfig(WordConfig):
+    """Sizes; defaults are those of the code.
+
+    Attributes:
+        word_spread: that of uniform values in +-0.08.
+        hidden: h, of each direction of the utterance encoder; the context GRU has 2h.
+        decoder_hidden: of the decoder.
+        latent: size of z.
+        latent_hidden: of the hidden layer of the prior and of that before the bag of words.
+        kl_annealing: updates over which the weight of the KL rises from 0 to 1.
+    """
+
+    embedding: int = 200
+    word_spread: float = 0.08 / 3**0.5
+    context_tokens: int = 40
+    learning_rate: float = 1e-3
+    batch_size: int = 30
+    warmup: int = 0
+    hidden: int = 300
+    decoder_hidden: int = 400
+    latent: int = 200
+    latent_hidden: int = 400
+    kl_annealing: int = 10_000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.demand_positive("hidden", "decoder_hidden", "latent", "latent_hidden")
+        if self.kl_annealing < 0:
+            raise ValueError("kl_annealing must be at least 0")
+
+
+def _two_layers(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(inputs, hidden), nn.Tanh(), nn.Linear(hidden, outputs))
+
+
+class CVAERNNModel(DialogueModel):
+    """Utterance encoder, context GRU, prior, posterior, decoder and bag of words over V words."""
+
+    criterion: ClassVar[tuple[str, ...]] = ("nll", "kl")
+    training_only: ClassVar[tuple[str, ...]] = ("posterior", "bag")
+
+    def __init__(self, config: CVAERNNConfig, vocabulary: int) -> None:
+        super().__init__()
+        e, h, z = config.embedding, config.hidden, config.latent
+        self.latent, self.kl_annealing = z, config.kl_annealing
+        self.embedding = WordEmbedding(vocabulary, e, config.word_spread)
+        self.encoder = RecurrentEncoder(e, h, 1, 0.0)
+        self.context = ContextEncoder(2 * h + _SPEAKERS, 2 * h, 1, 0.0)
+        self.posterior = nn.Linear(4 * h, 2 * z)
+        self.prior = _two_layers(2 * h, config.latent_hidden, 2 * z)
+        self.bridge = nn.Linear(2 * h + z, config.decoder_hidden)
+        self.decoder = StackedGRU(e, config.decoder_hidden, 1, 0.0)
+        self.output = nn.Linear(config.decoder_hidden, vocabulary)
+        self.bag = _two_layers(2 * h + z, config.latent_hidden, vocabulary)
+
+    def utterances(self, tokens: Tensor) -> Tensor:
+        """(U, W) tokens -> (U, 2h): [last forward; first backward]."""
+        _, last = self.encoder(self.embedding(tokens), tokens)
+        return last[-1]  # type: ignore[no-any-return]
+
+    def read(self, batch: Batch) -> Tensor:
+        """The contexts c, (B, 2h)."""
+        turns = Conversation.gather(self.utterances(batch.turns.tokens), batch.turns.contexts)
+        flags = speakers(turns).to(turns.vectors.dtype)
+        return self.context(replace(turns, vectors=torch.cat([turns.vectors, flags], -1)))  # type: ignore[no-any-return]
+
+    def response(self, batch: Batch) -> Tensor:
+        """x, (B, 2h): the responses, read like every other utterance."""
+        return self.utterances(batch.target.masked_fill(batch.target.eq(EOS), PAD))
+
+    def begin(self, given: Tensor) -> State:
+        """The decoder's first state, from [c; z]."""
+        return State(row=[self.bridge(given)])
+
+    def start(self, batch: Batch) -> State:
+        """Reads the contexts and draws z from the prior, once for all words and beams."""
+        c = self.read(batch)
+        z = Gaussian.of(self.prior(c)).sample(noise(batch, self.latent))
+        return self.begin(torch.cat([c, z], -1))
+
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """(B * width,) tokens -> logits (B * width, V)."""
+        tops, states = self.decoder(self.embedding(tokens[:, None]), state.row)
+        return self.output(tops[:, 0]), replace(state, row=states, length=state.length + 1)
+
+    def hidden(self, state: State, inputs: Tensor) -> Tensor:
+        """(B, T) decoder inputs -> (B, T, decoder_hidden) states."""
+        tops, _ = self.decoder(self.embedding(inputs), state.row)
+        return tops  # type: ignore[no-any-return]
+
+    def logits(self, batch: Batch) -> Tensor:
+        """(B, T, V) under the true response, from the state that answering starts from."""
+        return self.output(self.hidden(self.start(batch), batch.inputs))  # type: ignore[no-any-return]
+
+    def loss(self, batch: Batch, step: int) -> Losses:
+        """Words, weighted KL and bag of words, each summed over an example's words."""
+        c = self.read(batch)
+        posterior = Gaussian.of(self.posterior(torch.cat([c, self.response(batch)], -1)))
+        given = torch.cat([c, posterior.sample(noise(batch, self.latent))], -1)
+        words = word_loss(self.hidden(self.begin(given), batch.inputs), self.output, batch)
+        kl = posterior.divergence(Gaussian.of(self.prior(c))).sum()
+        bag = bag_nll(self.bag(given), batch.target).sum()
+        weighted = annealing_weight(step, self.kl_annealing) * kl
+        total = (words.total * words.tokens + weighted + bag) / words.examples
+        parts = {**words.parts, "kl": kl.detach(), "bow": bag.detach()}
+        return replace(words, total=total, parts=parts)
+
+
+def speakers(turns: Conversation) -> Tensor:
+    """(B, N, 2) of 0 and 1: whether who answers or the other one spoke each utterance.
+
+    Speakers take turns, and the last utterance is the other's.
+    """
+    place = torch.arange(turns.real.shape[1], device=turns.real.device)
+    return F.one_hot((turns.last[:, None] - place + 1) % _SPEAKERS, _SPEAKERS)
+
+
+class CVAERNN(WordAdapter):
+    """The conditional variational autoencoder of GRUs."""
+
+    name = "cvae-rnn"
+    card = Card(
+        title="CVAE (GRU)",
+        family="variational",
+        summary="a hierarchical GRU encoder-decoder with a Gaussian latent variable and a bag of"
+        " words",
+        paper="Zhao, Zhao and Eskénazi, Learning Discourse-level Diversity for Neural Dialog"
+        " Models using Conditional Variational Autoencoders",
+        year=2017,
+    )
+    Config = CVAERNNConfig
+    config: CVAERNNConfig
+
+    def build_model(self, size: int) -> DialogueModel:
+        """The untrained model."""
+        return CVAERNNModel(self.config, size)
+
+    def warnings(self) -> list[str]:
+        """A latent variable that carries nothing, or whose KL never had its full weight."""
+        return latent_warnings(self.history, ["kl"], self.config.kl_annealing)

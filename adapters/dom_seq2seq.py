@@ -1,0 +1,173 @@
+"""DOM-Seq2Seq: a classifier of domains, a Seq2Seq for each domain, and the best of their answers.
+
+Choudhary et al., "Domain Aware Neural Dialog System", baseline "DOM-Seq2Seq" of the AdaND paper
+(models.md D5). Domains are k-means clusters of the training contexts' tf-idf vectors, as corpora
+reach a system without labels; multinomial logistic regression on these vectors gives
+P(domain | context). All generators start from one Seq2Seq (LSTM) trained on everything and go on
+with their domain. Each answers, and the answer with the highest
+log P(domain | context) + log p(response | context) / |response| is given, EOS counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from torch import nn
+
+from dialbench.adapter import Adapter, Card, Run
+from dialbench.errors import SystemFailed
+from dialbench.neural.data import Batch, Encoded, Ints, Ragged
+from dialbench.neural.decoding import beam_search
+from dialbench.neural.model import DialogueModel
+from dialbench.neural.randomness import seed_of
+from dialbench.records import Decoding, Split
+
+from .blocks.bases import take, trained_base, weights_of
+from .blocks.domains import Domains
+from .seq2seq_lstm import LSTMAdapter, LSTMConfig, LSTMModel, Seq2SeqLSTM
+
+
+@dataclass(frozen=True)
+class DOMSeq2SeqConfig(LSTMConfig):
+    """The domains, and what `LSTMConfig` says.
+
+    Attributes:
+        domains: how many there are; DailyDialog's authors name ten topics.
+        features: words and pairs of words that the classifier sees.
+    """
+
+    domains: int = 10
+    features: int = 50_000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.demand_positive("domains", "features")
+
+
+class DOMSeq2SeqModel(DialogueModel):
+    """A generator for each domain; they are trained and answer one by one."""
+
+    def __init__(self, config: DOMSeq2SeqConfig, vocabulary: int, domains: int) -> None:
+        super().__init__()
+        self.generators = nn.ModuleList(LSTMModel(config, vocabulary) for _ in range(domains))
+
+
+class DOMSeq2Seq(LSTMAdapter):
+    """Seq2Seq by domain."""
+
+    name = "dom-seq2seq"
+    card = Card(
+        title="DOM-Seq2Seq",
+        family="recurrent",
+        summary="an LSTM encoder-decoder for each domain; the best of their answers is given",
+        paper="Choudhary et al., Domain Aware Neural Dialog System",
+        year=2017,
+    )
+    Config = DOMSeq2SeqConfig
+    config: DOMSeq2SeqConfig
+    domains: Domains | None = None
+
+    @classmethod
+    def starts_from(cls, config: Any) -> type[Adapter] | None:
+        """The generator of all domains."""
+        return Seq2SeqLSTM
+
+    @classmethod
+    def supports(cls, decoding: Decoding) -> bool:
+        """Greedy and beam, whose answers have a probability to rank them by."""
+        return decoding.method in ("greedy", "beam")
+
+    def build_model(self, size: int) -> DialogueModel:
+        """The untrained model; fewer domains where the contexts gave no more."""
+        domains = self.config.domains if self.domains is None else len(self.domains)
+        return DOMSeq2SeqModel(self.config, size, domains)
+
+    def fit(self, train: Split, valid: Split, run: Run) -> None:
+        """Finds the domains, and trains a generator for each.
+
+        The history is that of the training that all start from.
+        """
+        base = trained_base(self.name, run.base, Seq2SeqLSTM)
+        self.vocabulary = base.vocabulary
+        data, held = self._encode(train), self._encode(valid)
+        c, seed = self.config, seed_of(run.seed, "domains")
+        self.domains, found = Domains.fit(data.source, c.domains, c.features, seed)
+        held_found = self.domains.logs(held.source).argmax(1).numpy()
+        model = cast(Any, self._fresh_model(run))
+        lost = tokens = 0.0
+        for domain, generator in enumerate(model.generators):
+            take(generator, weights_of(base, self))
+            own = _of_domain(data, found.numpy(), domain), _of_domain(held, held_found, domain)
+            size = float(held.target.lengths[held_found == domain].sum())
+            lost += size * self._train(generator, *own, run, domain)
+            tokens += size
+        self.history = deepcopy(base.history)
+        self.history.curve[-1]["valid_loss_by_domain"] = lost / tokens
+        run.progress.warn(
+            f"its {len(self.domains)} domains are k-means clusters of the tf-idf vectors of"
+            " training contexts, since the corpus gives no labels"
+        )
+
+    def _train(
+        self, generator: DialogueModel, data: Encoded, held: Encoded, run: Run, domain: int
+    ) -> float:
+        """Trains one generator in a folder of its own; gives its validation loss."""
+        folder = run.folder / f"domain-{domain}"
+        folder.mkdir(exist_ok=True)
+        own = replace(run, folder=folder)
+        return self.trainer(generator, data, held, own).fit().best_loss
+
+    def answer(self, model: DialogueModel, batch: Batch, decoding: Decoding) -> list[list[int]]:
+        """The best of the generators' answers to each context of the batch."""
+        width = int(decoding.value) if decoding.method == "beam" else 1
+        answers = [
+            [
+                found[0]
+                for found in beam_search(generator, batch, width, self.config.response_tokens)
+            ]
+            for generator in cast(Any, model).generators
+        ]
+        scores = self.chances(batch) + np.array([[h.score for h in row] for row in answers]).T
+        return [list(answers[best][i].tokens) for i, best in enumerate(scores.argmax(1))]
+
+    def chances(self, batch: Batch) -> Any:
+        """Log P(domain | context), (B, D)."""
+        if self.domains is None or batch.origin is None:
+            raise SystemFailed("it was neither trained nor loaded", where=self.name)
+        data, rows = batch.origin
+        return self.domains.logs(data.source.take(rows)).numpy()
+
+    def save_words(self, folder: Path) -> None:
+        """Writes vocabulary.json and domains.safetensors."""
+        super().save_words(folder)
+        if self.domains is not None:
+            self.domains.save(folder / "domains.safetensors")
+
+    def load_words(self, folder: Path) -> None:
+        """Reads what `save_words` wrote."""
+        super().load_words(folder)
+        self.domains = Domains.load(folder / "domains.safetensors")
+
+    def facts(self) -> Mapping[str, Any]:
+        """Also the number of domains, and the loss of their generators on `valid`."""
+        last = self.history.curve[-1] if self.history.curve else {}
+        own = {key: value for key, value in last.items() if key == "valid_loss_by_domain"}
+        return {**super().facts(), "domains": len(self.domains or ()), **own}
+
+
+def _of_domain(data: Encoded, found: Ints, domain: int) -> Encoded:
+    """The examples of one domain; all where there is none of it."""
+    rows = np.flatnonzero(found == domain)
+    if not len(rows):
+        return data
+
+    def part(sequences: Ragged) -> Ragged:
+        return replace(sequences, starts=sequences.starts[rows], ends=sequences.ends[rows])
+
+    parts = {name: part(getattr(data, name)) for name in ("contexts", "source", "target")}
+    return replace(data, ids=data.ids[rows], **parts)

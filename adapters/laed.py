@@ -1,0 +1,296 @@
+"""LAED: M discrete actions of K values, learnt by an autoencoder and then chosen from the context.
+
+Baseline "LAED" of the AdaND paper after Zhao et al., the variant AE-ED of its code, as the data
+are pairs without next turns (models.md D3). In its first updates an autoencoder of responses
+learns which actions y there are: its recognition network gives q(y|x), and its regulariser keeps
+the average of q over a batch, not each q, close to uniform. Then the autoencoder is frozen, and an
+encoder-decoder learns to answer under argmax q, and a policy p(y|c) to choose y from the context.
+A recogniser that reads the words as expected must find the action again (the attribute loss).
+Answers sample y from the policy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor, nn
+
+from dialbench.adapter import Card
+from dialbench.neural.data import Batch
+from dialbench.neural.dropout import Dropout
+from dialbench.neural.model import DialogueModel, Losses, State, word_loss
+from dialbench.neural.randomness import uniforms
+from dialbench.text.vocabulary import PAD
+
+from .blocks.embedding import WordAdapter, WordConfig, WordEmbedding
+from .blocks.hierarchical import ContextEncoder, Conversation
+from .blocks.latent import COLLAPSED
+from .blocks.recurrent import StackedGRU
+
+
+@dataclass(frozen=True)
+class LAEDConfig(WordConfig):
+    """Sizes and the two stages; defaults are those of LAED's scripts for dialogue.
+
+    Attributes:
+        hidden: of every GRU; half of it for the one that reads utterances.
+        actions: M, variables of an action.
+        values: K, values of each variable.
+        autoencoder_updates: how many the first stage takes.
+        attribute_weight: of the attribute loss.
+        dropout: on word vectors and before the output.
+    """
+
+    embedding: int = 200
+    learning_rate: float = 1e-3
+    batch_size: int = 30
+    warmup: int = 0
+    clip: float = 3.0
+    hidden: int = 512
+    actions: int = 3
+    values: int = 5
+    autoencoder_updates: int = 5_000
+    attribute_weight: float = 0.1
+    dropout: float = 0.3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.demand_positive("actions", "autoencoder_updates")
+        self.demand_rate("dropout")
+        if self.hidden < 2 or self.values < 2:
+            raise ValueError("hidden and values must be at least 2")
+        if self.attribute_weight < 0:
+            raise ValueError("attribute_weight must be at least 0")
+
+
+def imbalance(q: Tensor) -> Tensor:
+    """KL of the batch's average of (B, M, K) distributions from uniform, summed over M, in nats."""
+    mean = q.mean(0)
+    off: Tensor = torch.special.xlogy(mean, mean * q.shape[-1]).sum()
+    return off
+
+
+def mutual_information(q: Tensor) -> Tensor:
+    """H(mean q) - mean H(q) of (B, M, K) distributions, mean over M: in [0, log K] nats."""
+    shared: Tensor = torch.special.entr(q.mean(0)) - torch.special.entr(q).mean(0)  # (M, K)
+    return shared.sum(-1).mean()
+
+
+@contextmanager
+def frozen(module: nn.Module) -> Iterator[None]:
+    """What is computed inside sends no gradient to the module's weights, only through it."""
+    weights = list(module.parameters())
+    for weight in weights:
+        weight.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for weight in weights:
+            weight.requires_grad_(True)
+
+
+class Reader(nn.Module):
+    """A GRU whose state after the last real vector stands for the sequence."""
+
+    def __init__(self, inputs: int, hidden: int) -> None:
+        super().__init__()
+        self.gru = StackedGRU(inputs, hidden, 1, 0.0)
+
+    def forward(self, vectors: Tensor, real: Tensor) -> Tensor:
+        """(B, S, inputs), `real` (B, S) -> (B, hidden)."""
+        states, _ = self.gru(vectors)
+        last = (real.sum(1) - 1).clamp(min=0)
+        return states[torch.arange(len(states), device=last.device), last]  # type: ignore[no-any-return]
+
+
+class Writer(nn.Module):
+    """A GRU that writes a response from an action and what is given besides."""
+
+    def __init__(self, config: LAEDConfig, vocabulary: int) -> None:
+        super().__init__()
+        self.action = nn.Linear(config.actions * config.values, config.hidden)
+        self.gru = StackedGRU(config.embedding, config.hidden, 1, 0.0)
+        self.dropout = Dropout(config.dropout)
+        self.output = nn.Linear(config.hidden, vocabulary)
+
+    def begin(self, y: Tensor) -> Tensor:
+        """(B, M, K) -> (B, hidden)."""
+        return self.action(y.flatten(1))  # type: ignore[no-any-return]
+
+    def forward(self, embedded: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """(N, T, e) from (N, hidden): what the output reads (N, T, hidden), and the state after."""
+        tops, (after,) = self.gru(self.dropout(embedded), [state])
+        return self.dropout(tops), after
+
+
+class Autoencoder(nn.Module):
+    """Stage one: a response becomes an action and is written again from that alone."""
+
+    def __init__(self, config: LAEDConfig, vocabulary: int) -> None:
+        super().__init__()
+        self.sizes = config.actions, config.values
+        self.embedding = WordEmbedding(vocabulary, config.embedding, config.word_spread)
+        self.reader = Reader(config.embedding, config.hidden)
+        self.actions = nn.Linear(config.hidden, config.actions * config.values)
+        self.writer = Writer(config, vocabulary)
+        self.dropout = Dropout(config.dropout)
+
+    def recognise(self, vectors: Tensor, real: Tensor) -> Tensor:
+        """Logits of q(y | x), (B, M, K), from word vectors (B, T, e)."""
+        return self.actions(self.reader(self.dropout(vectors), real)).unflatten(-1, self.sizes)  # type: ignore[no-any-return]
+
+    def of(self, batch: Batch) -> Tensor:
+        """`recognise` for the batch's responses."""
+        return self.recognise(self.embedding(batch.target), batch.target.ne(PAD))
+
+
+class LAEDModel(DialogueModel):
+    """The autoencoder, and the encoder-decoder that answers."""
+
+    criterion: ClassVar[tuple[str, ...]] = ("nll", "policy")
+    training_only: ClassVar[tuple[str, ...]] = ("autoencoder",)
+
+    def __init__(self, config: LAEDConfig, vocabulary: int) -> None:
+        super().__init__()
+        e, h = config.embedding, config.hidden
+        self.config = config
+        self.autoencoder = Autoencoder(config, vocabulary)
+        self.embedding = WordEmbedding(vocabulary, e, config.word_spread)
+        self.utterance = Reader(e, h // 2)
+        self.context = ContextEncoder(h // 2, h, 1, 0.0)
+        self.policy = nn.Sequential(
+            nn.Linear(h, h), nn.Tanh(), nn.Linear(h, config.actions * config.values)
+        )
+        self.writer = Writer(config, vocabulary)
+        self.dropout = Dropout(config.dropout)
+
+    def read(self, batch: Batch) -> Tensor:
+        """The contexts c, (B, h)."""
+        tokens = batch.turns.tokens
+        utterances = self.utterance(self.dropout(self.embedding(tokens)), tokens.ne(PAD))
+        return self.context(Conversation.gather(utterances, batch.turns.contexts))  # type: ignore[no-any-return]
+
+    def choices(self, c: Tensor) -> Tensor:
+        """Logits of the policy p(y | c), (B, M, K)."""
+        return self.policy(c).unflatten(-1, self.autoencoder.sizes)  # type: ignore[no-any-return]
+
+    def sample(self, c: Tensor, batch: Batch) -> Tensor:
+        """One-hot y (B, M, K) from the policy, by example id."""
+        shares = self.choices(c).double().softmax(-1)
+        draws = uniforms(batch.seed or 0, f"{batch.purpose} action", batch.ids, shares.shape[1])
+        cumulative = shares.cumsum(-1)
+        target = draws.to(c.device)[:, :, None] * cumulative[:, :, -1:]
+        chosen = torch.searchsorted(cumulative, target, right=True).squeeze(-1)
+        return F.one_hot(chosen, shares.shape[-1]).to(c.dtype)
+
+    def start(self, batch: Batch) -> State:
+        """Reads the contexts and draws their actions, once for all words and beams."""
+        c = self.read(batch)
+        return State(row=c + self.writer.begin(self.sample(c, batch)))
+
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """(B * width,) tokens -> logits (B * width, V)."""
+        tops, after = self.writer(self.embedding(tokens[:, None]), state.row)
+        return self.writer.output(tops[:, 0]), replace(state, row=after, length=state.length + 1)
+
+    def logits(self, batch: Batch) -> Tensor:
+        """(B, T, V) under the true response, from where answering starts."""
+        return self._under(batch, self.start(batch).row)
+
+    def _under(self, batch: Batch, state: Tensor) -> Tensor:
+        tops, _ = self.writer(self.embedding(batch.inputs), state)
+        return self.writer.output(tops)  # type: ignore[no-any-return]
+
+    def loss(self, batch: Batch, step: int) -> Losses:
+        """That of the stage of this update; validation is always about answering."""
+        if self.training and step < self.config.autoencoder_updates:
+            return self._autoencode(batch)
+        return self._answer(batch)
+
+    def _autoencode(self, batch: Batch) -> Losses:
+        auto = self.autoencoder
+        logits = auto.of(batch)
+        q = logits.softmax(-1)
+        y = F.gumbel_softmax(logits)
+        tops, _ = auto.writer(auto.embedding(batch.inputs), auto.writer.begin(y))
+        words = word_loss(tops, auto.writer.output, batch)
+        off = imbalance(q) * len(batch)
+        none = torch.zeros_like(off)
+        parts = {
+            "policy": none,
+            "attribute": none,
+            "information": mutual_information(q) * len(batch),
+        }
+        return _sum(words, off, {name: part.detach() for name, part in parts.items()})
+
+    def _answer(self, batch: Batch) -> Losses:
+        auto, c = self.autoencoder, self.read(batch)
+        with torch.no_grad():
+            q = auto.of(batch)
+        y = q.argmax(-1)  # (B, M)
+        state = c + self.writer.begin(F.one_hot(y, q.shape[-1]).to(c.dtype))
+        logits = self._under(batch, state)
+        words = word_loss(logits, nn.Identity(), batch)
+        policy = _nll(self.choices(c), y)
+        with frozen(auto):
+            expected = logits.softmax(-1) @ auto.embedding.weight
+            attribute = _nll(auto.recognise(expected, batch.target.ne(PAD)), y)
+        information = mutual_information(q.softmax(-1)) * len(batch)
+        parts = {"policy": policy, "attribute": attribute, "information": information}
+        further = policy + self.config.attribute_weight * attribute
+        return _sum(words, further, {name: part.detach() for name, part in parts.items()})
+
+
+def _nll(logits: Tensor, y: Tensor) -> Tensor:
+    """Negative log-likelihood of (B, M) values under (B, M, K), summed."""
+    return F.cross_entropy(logits.flatten(0, 1), y.flatten(), reduction="sum")
+
+
+def _sum(words: Losses, further: Tensor, parts: dict[str, Tensor]) -> Losses:
+    total = words.total + further / words.tokens
+    return Losses(total, {**words.parts, **parts}, words.tokens, words.examples)
+
+
+class LAED(WordAdapter):
+    """Latent actions from an autoencoder."""
+
+    name = "laed"
+    card = Card(
+        title="LAED",
+        family="variational",
+        summary="an encoder-decoder that first chooses among discrete actions it has learnt",
+        paper="Zhao, Lee and Eskénazi, Unsupervised Discrete Sentence Representation Learning for"
+        " Interpretable Neural Dialog Generation",
+        year=2018,
+    )
+    Config = LAEDConfig
+    config: LAEDConfig
+
+    def build_model(self, size: int) -> DialogueModel:
+        """The untrained model."""
+        return LAEDModel(self.config, size)
+
+    def warnings(self) -> list[str]:
+        """A training that ended before answers were learnt, and actions that carry nothing."""
+        history = self.history
+        if not history.best_epoch:
+            return []
+        done = history.step * history.best_epoch // history.epoch
+        if done <= (first := self.config.autoencoder_updates):
+            return [
+                f"the weights kept are of update {done}, before the first stage"
+                f" (autoencoder_updates={first}) ended: answers were not learnt"
+            ]
+        nats = history.curve[history.best_epoch - 1]["valid_information_per_example"]
+        if nats < COLLAPSED:
+            return [
+                f"actions and responses share {nats:.3f} nat of at most"
+                f" {math.log(self.config.values):.2f}: the actions carry nothing"
+            ]
+        return []

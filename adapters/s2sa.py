@@ -1,0 +1,117 @@
+"""S2SA: sequence-to-sequence with attention from one message to one response.
+
+Baseline "S2SA" of the DVS2S paper (models.md C1), and the generator of DVS2S. Against its parent,
+Seq2seq: it reads the last context turn alone; one GRU layer a side; message and response have word
+tables of their own; and the next word is predicted from [E[y_(i-1)]; h'_i; c_i] (eq. 7), where h'_i
+has read y_(i-1) and c_i, and attention for c_i is asked with h'_(i-1), since h'_i itself needs c_i.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from dialbench.adapter import Card, Run
+from dialbench.neural.data import Encoded
+from dialbench.neural.model import DialogueModel
+from dialbench.neural.training import Trainer
+from dialbench.records import Context, Decoding, Example, Split
+
+from .blocks.adadelta import AdaDeltaTrainer
+from .blocks.embedding import WordAdapter, WordEmbedding
+from .seq2seq import Seq2SeqConfig, Seq2SeqModel
+
+
+@dataclass(frozen=True)
+class S2SAConfig(Seq2SeqConfig):
+    """Sizes and training; defaults are the paper's values.
+
+    Attributes:
+        optimiser: AdaDelta with the paper's halving and stopping, or Adam as other systems have
+            it (`warmup` and `patience` then count), which needs a smaller `learning_rate`.
+        reads: the last turn alone, as in the paper, or all turns of the context, joined.
+    """
+
+    vocabulary: int = 30_000
+    embedding: int = 620
+    hidden: int = 1_024
+    recurrent_layers: int = 1
+    recurrent_dropout: float = 0.0
+    batch_size: int = 64
+    learning_rate: float = 1.0
+    optimiser: Literal["adadelta", "adam"] = "adadelta"
+    reads: Literal["message", "context"] = "message"
+
+
+class S2SAModel(Seq2SeqModel):
+    """Encoder, attention and decoder; a word table for messages and one for responses."""
+
+    def __init__(self, config: S2SAConfig, vocabulary: int) -> None:
+        super().__init__(config, vocabulary)
+        self.response_embedding = WordEmbedding(vocabulary, config.embedding, config.word_spread)
+
+    def readout_size(self, config: Seq2SeqConfig) -> int:
+        """The size of [E[y]; h'; c]."""
+        return config.embedding + 3 * config.hidden
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        """Response tokens of any shape -> their word vectors, (..., e)."""
+        return self.response_embedding(tokens)  # type: ignore[no-any-return]
+
+    def readout(self, embedded: Tensor, top: Tensor, mixed: Tensor) -> Tensor:
+        """[E[y_(i-1)]; h'_i; c_i], (N, e + 3h)."""
+        return torch.cat([embedded, top, mixed], -1)
+
+
+class MessageAdapter(WordAdapter):
+    """What all systems of the DVS2S paper share: they read a message and train by AdaDelta."""
+
+    Config = S2SAConfig
+    config: S2SAConfig
+
+    def respond(self, contexts: Sequence[Context], decoding: Decoding, run: Run) -> list[str]:
+        """Answers the last turn of each context."""
+        if self.config.reads == "message":
+            contexts = [Context(context[-1:], context.id) for context in contexts]
+        return super().respond(contexts, decoding, run)
+
+    def trainer(self, model: DialogueModel, train: Encoded, valid: Encoded, run: Run) -> Trainer:
+        """As the option `optimiser` says."""
+        kind = AdaDeltaTrainer if self.config.optimiser == "adadelta" else Trainer
+        return kind(model, train, valid, self.training_config(), run)
+
+    def training_config(self) -> S2SAConfig:
+        """The rates, sizes and limits of its training."""
+        return self.config
+
+    def _encode(self, split: Split) -> Encoded:
+        return super()._encode(messages(split) if self.config.reads == "message" else split)
+
+
+@lru_cache(maxsize=4)
+def messages(split: Split) -> Split:
+    """The same examples with the last turn of each context alone; kept for the next system."""
+    cut = (Example(e.id, e.dialogue_id, e.context[-1:], e.references) for e in split)
+    return Split(split.name, tuple(cut))
+
+
+class S2SA(MessageAdapter):
+    """Sequence-to-sequence with attention over a static vocabulary."""
+
+    name = "s2sa"
+    card = Card(
+        title="S2SA",
+        family="recurrent",
+        summary="GRU encoder-decoder with additive attention over the last turn",
+        paper="Vinyals and Le, A Neural Conversational Model",
+        year=2015,
+    )
+
+    def build_model(self, size: int) -> DialogueModel:
+        """The untrained model."""
+        return S2SAModel(self.config, size)

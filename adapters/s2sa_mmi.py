@@ -1,0 +1,203 @@
+"""S2SA-MMI: the responses of S2SA's beam search, ranked anew by how well they tell the message.
+
+Baseline "S2SA-MMI" of the DVS2S paper after Li et al. (models.md C2, MMI-bidi). A second S2SA is
+trained to write the message from the response. Of the hypotheses r of a message m the one with the
+highest (1 - lambda) log p(r | m) / |r| + lambda log p(m | r) / |m| is the answer, EOS counted in
+both lengths: summed, |r| would decide. The code of MMI weighs both sums alike, hence lambda = 0.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, cast
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor
+
+from dialbench.adapter import Adapter, Card, Run
+from dialbench.neural.data import Batch, Encoded, Ragged
+from dialbench.neural.decoding import Hypothesis, beam_search
+from dialbench.neural.model import DialogueModel, Losses, State
+from dialbench.records import Context, Decoding, Split
+from dialbench.text.vocabulary import EOS, PAD, UNK
+
+from .blocks.bases import trained_base, weights_of
+from .s2sa import S2SA, MessageAdapter, S2SAConfig, S2SAModel
+
+
+@dataclass(frozen=True)
+class S2SAMMIConfig(S2SAConfig):
+    """How hypotheses are ranked, and what `S2SAConfig` says.
+
+    Attributes:
+        backward_weight: lambda, the share of log p(m | r) in the score; 0 is S2SA's own ranking.
+        hypotheses: how many are ranked where the decoding does not say it (beam and mmi do).
+    """
+
+    backward_weight: float = 0.5
+    hypotheses: int = 20
+    answer_batch: int = 16
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.demand_positive("hypotheses")
+        if not 0.0 <= self.backward_weight <= 1.0:
+            raise ValueError("backward_weight must lie between 0 and 1")
+
+
+class S2SAMMIModel(DialogueModel):
+    """Two S2SA: message -> response, which is given, and response -> message, which learns."""
+
+    def __init__(self, config: S2SAConfig, vocabulary: int) -> None:
+        super().__init__()
+        self.ahead = S2SAModel(config, vocabulary)
+        self.back = S2SAModel(config, vocabulary)
+
+    def loss(self, batch: Batch, step: int) -> Losses:
+        """Negative log-likelihood of messages, for a batch of responses and their messages."""
+        return self.back.loss(batch, step)
+
+    def start(self, batch: Batch) -> State:
+        """Reads the messages."""
+        return self.ahead.start(batch)
+
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """(B * width,) tokens -> logits (B * width, V) of the response."""
+        return self.ahead.step(tokens, state)
+
+    def tells(self, response: Tensor, message: Tensor) -> Tensor:
+        """How well (N, T) responses tell (N, S) messages, EOS included: log p(m|r) / |m|, (N,)."""
+        batch = Batch(("",) * len(response), response, message, message.new_zeros(0))
+        logits = self.back.logits(batch).float()
+        lost = F.cross_entropy(logits.transpose(1, 2), message, ignore_index=PAD, reduction="none")
+        return -lost.sum(1) / message.ne(PAD).sum(1)
+
+
+class S2SAMMI(MessageAdapter):
+    """S2SA re-ranked by maximum mutual information."""
+
+    name = "s2sa-mmi"
+    card = Card(
+        title="S2SA-MMI",
+        family="recurrent",
+        summary="S2SA's hypotheses ranked by how well they tell the message as well",
+        paper="Li et al., A Diversity-Promoting Objective Function for Neural Conversation Models",
+        year=2016,
+    )
+    Config = S2SAMMIConfig
+    config: S2SAMMIConfig
+
+    @classmethod
+    def starts_from(cls, config: Any) -> type[Adapter] | None:
+        """S2SA, which writes the hypotheses."""
+        return S2SA
+
+    @classmethod
+    def supports(cls, decoding: Decoding) -> bool:
+        """Every decoding; none but `mmi` and `beam` says more than the option `hypotheses`."""
+        return True
+
+    def build_model(self, size: int) -> DialogueModel:
+        """The untrained model."""
+        return S2SAMMIModel(self.config, size)
+
+    def fit(self, train: Split, valid: Split, run: Run) -> None:
+        """Trains the model from response to message."""
+        trained_base(self.name, run.base, S2SA)
+        super().fit(train, valid, run)
+
+    def _fresh_model(self, run: Run) -> DialogueModel:
+        model = cast(S2SAMMIModel, super()._fresh_model(run))
+        # Without a base, as where speed is measured, weights stay random.
+        if isinstance(run.base, S2SA):
+            model.ahead.load_state_dict(weights_of(run.base, self))
+        return model
+
+    def _encode(self, split: Split) -> Encoded:
+        return turned(super()._encode(split), self.config.response_tokens)
+
+    def respond(self, contexts: Sequence[Context], decoding: Decoding, run: Run) -> list[str]:
+        """Answers the last turn of each context with the best of its hypotheses."""
+        if decoding.method not in _LISTS:
+            run.progress.warn(
+                f"{self.card.title} ranks {self.config.hypotheses} hypotheses of beam search,"
+                f" where others decode with {decoding}"
+            )
+        return super().respond(contexts, decoding, run)
+
+    def answer(self, model: DialogueModel, batch: Batch, decoding: Decoding) -> list[list[int]]:
+        """The best hypothesis of each message."""
+        width = int(decoding.value) if decoding.method in _LISTS else self.config.hypotheses
+        limit = self.config.response_tokens
+        found = beam_search(model, batch, width, limit)
+        told = self._told(cast(S2SAMMIModel, model), batch, found)
+        return [
+            list(best(hypotheses, backward, self.config.backward_weight))
+            for hypotheses, backward in zip(found, told, strict=True)
+        ]
+
+    @torch.inference_mode()
+    def _told(
+        self, model: S2SAMMIModel, batch: Batch, found: list[list[Hypothesis]]
+    ) -> list[list[float]]:
+        """The value of log p(m | r) / |m| of every hypothesis."""
+        counts = list(map(len, found))
+        responses = Ragged.of([_read(h.tokens) for hypotheses in found for h in hypotheses])
+        texts = [[word for word in row if word != PAD] for row in batch.source.tolist()]
+        messages = Ragged.of([_written(text, self.config.response_tokens) for text in texts])
+        device = batch.source.device
+        scores = model.tells(
+            torch.from_numpy(responses.padded(np.arange(sum(counts)))).to(device),
+            torch.from_numpy(messages.padded(np.repeat(np.arange(len(batch)), counts))).to(device),
+        )
+        values = iter(scores.tolist())
+        return [list(islice(values, count)) for count in counts]
+
+
+_LISTS = ("beam", "mmi")
+
+
+def turned(data: Encoded, limit: int) -> Encoded:
+    """Pairs read the other way round: responses as what is read, contexts as what is written.
+
+    Args:
+        data: contexts and responses.
+        limit: how many tokens of a context are written, EOS not counted.
+    """
+    responses, contexts = _lists(data.target), _lists(data.source)
+    source = Ragged.of([_read(words[:-1]) for words in responses])
+    return replace(data, source=source, target=Ragged.of([_written(c, limit) for c in contexts]))
+
+
+def _lists(sequences: Ragged) -> list[list[int]]:
+    bounds = zip(sequences.starts, sequences.ends, strict=True)
+    return [sequences.values[start:end].tolist() for start, end in bounds]
+
+
+def _read(words: Sequence[int]) -> Sequence[int]:
+    return words or [UNK]  # as an empty context has it
+
+
+def _written(words: Sequence[int], limit: int) -> list[int]:
+    return [*words[:limit], EOS]
+
+
+def best(
+    hypotheses: Sequence[Hypothesis], backward: Sequence[float], weight: float
+) -> tuple[int, ...]:
+    """The tokens of the best hypothesis; an empty response where there is none.
+
+    Args:
+        hypotheses: of one message.
+        backward: log p(m | r) / |m| of each.
+        weight: lambda.
+    """
+    scored = [
+        ((1 - weight) * hypothesis.score + weight * told, -place)
+        for place, (hypothesis, told) in enumerate(zip(hypotheses, backward, strict=True))
+    ]
+    return hypotheses[-max(scored)[1]].tokens if scored else ()

@@ -1,0 +1,176 @@
+"""Seq2Seq of LSTMs with attention behind the decoder.
+
+Baseline "Seq2Seq" of the AdaND paper, laid out as in its code (models.md D1). A 2-layer
+bidirectional LSTM reads the context; the final states of its two directions are summed and start
+a 2-layer LSTM, whose current top state asks "general" attention. What attention gives is not fed
+to the next step, so training runs over a whole response at once. Tables of words are separate.
+
+As in the code, a tenth of the context's words become UNK in training, and AMSGrad trains with a
+weight decay of 3e-7. The paper says 3e-5, which as an addend to the gradient is heavy on gains
+and word vectors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from dialbench.adapter import Card, Run
+from dialbench.neural.data import Batch, Encoded
+from dialbench.neural.dropout import Dropout
+from dialbench.neural.model import DialogueModel, Losses, State, word_loss
+from dialbench.neural.training import Trainer
+from dialbench.text.vocabulary import PAD
+
+from .blocks.embedding import WordAdapter, WordConfig, WordEmbedding
+from .blocks.lstm import BothWays, Cell, Forwards, GeneralAttention, Given, LSTMCell
+from .vhred import drop_words
+
+
+@dataclass(frozen=True)
+class LSTMConfig(WordConfig):
+    """What every LSTM system of the AdaND paper has; defaults are the paper's or its code's.
+
+    Attributes:
+        hidden: h, of every direction.
+        recurrent_layers: stacked layers on both sides.
+        dropout: on word vectors, between layers and before the output.
+        context_drop: chance of a context word to become UNK in training.
+        weight_decay: times the weights, added to the gradient.
+    """
+
+    context_tokens: int = 50
+    response_tokens: int = 50
+    learning_rate: float = 1e-3
+    batch_size: int = 128
+    warmup: int = 0
+    clip: float = 0.1
+    patience: int = 5
+    hidden: int = 300
+    recurrent_layers: int = 2
+    dropout: float = 0.1
+    context_drop: float = 0.1
+    weight_decay: float = 3e-7
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.demand_positive("hidden", "recurrent_layers")
+        self.demand_rate("dropout")
+        self.demand_rate("context_drop")
+        if self.weight_decay < 0:
+            raise ValueError("weight_decay must be at least 0")
+
+
+class LSTMModel(DialogueModel):
+    """Encoder, decoder and attention over V words; what its cells are and know may vary."""
+
+    def __init__(self, config: LSTMConfig, vocabulary: int) -> None:
+        super().__init__()
+        self.config = config
+        e, h, dropout = config.embedding, config.hidden, config.dropout
+        more = range(config.recurrent_layers - 1)
+        self.embedding = WordEmbedding(vocabulary, e, config.word_spread)
+        self.encoder = BothWays([self.cell(2, e), *(self.cell(2, 2 * h) for _ in more)], dropout)
+        self.response_embedding = WordEmbedding(vocabulary, e, config.word_spread)
+        self.decoder = Forwards([self.cell(1, e), *(self.cell(1, h) for _ in more)], dropout)
+        self.attention = GeneralAttention(2 * h, h)
+        self.output = nn.Linear(h, vocabulary)
+        self.dropout = Dropout(dropout)
+
+    def cell(self, directions: int, inputs: int) -> Cell:
+        """A layer of the encoder (two directions) or the decoder (one)."""
+        return LSTMCell(directions, inputs, self.config.hidden)
+
+    def given(self, batch: Batch) -> Given:
+        """What cells know of the conversations."""
+        return Given()
+
+    def read(self, source: Tensor, table: nn.Module, encoder: nn.Module, given: Given) -> Tensor:
+        """(B, S) tokens through a bidirectional encoder; returns as that."""
+        words = drop_words(source, self.config.context_drop) if self.training else source
+        return encoder(self.dropout(table(words)), source.ne(PAD), given)  # type: ignore[no-any-return]
+
+    def start(self, batch: Batch) -> State:
+        """Reads the contexts."""
+        return self.begin(batch, self.given(batch))
+
+    def begin(self, batch: Batch, given: Given) -> State:
+        """As `start`, from what is known of the conversations."""
+        memory, states = self.read(batch.source, self.embedding, self.encoder, given)
+        example = {"memory": memory, "seen": batch.source.ne(PAD)}  # (B, S, 2h), (B, S)
+        return State(example, {"states": states, "fixed": self.decoder.fixed(given)})
+
+    def _advance(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        # (N, T) tokens -> (N, T, h), and the state behind them; beams share their memory.
+        example, row = state.example, state.row
+        x = self.dropout(self.response_embedding(tokens))
+        tops, states = self.decoder(x, row["states"], row["fixed"])
+        examples = len(example["memory"])
+        queries = tops.reshape(examples, -1, tops.shape[-1])  # (B, W * T, h)
+        found = self.attention(queries, example["memory"], example["seen"])
+        after = replace(state, row={**row, "states": states}, length=state.length + 1)
+        return self.dropout(found).view_as(tops), after
+
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """(B * width,) tokens -> logits (B * width, V)."""
+        tops, state = self._advance(tokens[:, None], state)
+        return self.output(tops[:, 0]), state
+
+    def hidden(self, batch: Batch, given: Given) -> Tensor:
+        """(B, T, h) what the output reads under the true response."""
+        return self._advance(batch.inputs, self.begin(batch, given))[0]
+
+    def logits(self, batch: Batch) -> Tensor:
+        """(B, T, V) under the true response, with what is given when answering."""
+        return self.output(self.hidden(batch, self.given(batch)))  # type: ignore[no-any-return]
+
+    def loss(self, batch: Batch, step: int) -> Losses:
+        """Negative log-likelihood, mean over real target tokens."""
+        return word_loss(self.hidden(batch, self.given(batch)), self.output, batch)
+
+
+class LSTMTrainer(Trainer):
+    """Trains by AMSGrad with weight decay in the gradient."""
+
+    def __init__(
+        self, model: DialogueModel, train: Encoded, valid: Encoded, config: LSTMConfig, run: Run
+    ) -> None:
+        super().__init__(model, train, valid, config, run)
+        self.optimiser = torch.optim.Adam(
+            model.parameters(),
+            lr=config.learning_rate,
+            weight_decay=config.weight_decay,
+            amsgrad=True,
+            fused=True,
+        )
+
+
+class LSTMAdapter(WordAdapter):
+    """What the LSTM systems share."""
+
+    config: LSTMConfig
+
+    def trainer(self, model: DialogueModel, train: Encoded, valid: Encoded, run: Run) -> Trainer:
+        """Adam as the AdaND paper's code has it."""
+        return LSTMTrainer(model, train, valid, self.config, run)
+
+
+class Seq2SeqLSTM(LSTMAdapter):
+    """Seq2Seq of LSTMs."""
+
+    name = "seq2seq-lstm"
+    card = Card(
+        title="Seq2Seq (LSTM)",
+        family="recurrent",
+        summary="LSTM encoder-decoder with attention behind the decoder",
+        paper="Cai et al., Adaptive Parameterization for Neural Dialogue Generation",
+        year=2019,
+    )
+    Config = LSTMConfig
+    config: LSTMConfig
+
+    def build_model(self, size: int) -> DialogueModel:
+        """The untrained model."""
+        return LSTMModel(self.config, size)

@@ -1,0 +1,468 @@
+"""AdaND: its sizes, its weights made for each conversation, its topics (models.md D6)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from dialbench_adapters.adand import BothModel, TopicConfig
+from dialbench_adapters.blocks.adaptive import BothCell, ContextCell, TopicCell
+from dialbench_adapters.blocks.latent import Gaussian
+from dialbench_adapters.blocks.lstm import Given
+from dialbench_adapters.blocks.topics import STOP_WORDS, TopicInferrer, kl_weight, topical_words
+from torch import nn
+
+from dialbench.adapter import Progress, Registry, Run
+from dialbench.errors import InputError
+from dialbench.neural.decoding import decode
+from dialbench.neural.model import count_for_answers, count_parameters
+from dialbench.records import Decoding
+from dialbench.text.vocabulary import EOS, PAD, SEP, Vocabulary
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+SYSTEMS = ["adand-context", "adand-topic", "adand"]
+TOPICAL = ["adand-topic", "adand"]
+N, T, IN, H, R, K = 3, 4, 5, 6, 3, 4
+
+
+class Listener(Progress):
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+
+    def warn(self, text: str) -> None:
+        self.warnings.append(text)
+
+
+def size(model: nn.Module) -> int:
+    return count_parameters(model)["parameters"]
+
+
+class TestSizes:
+    def test_cells(self):
+        for reads, both, context, topic in (
+            (300, 2_198_580, 764_440, 390_740),
+            (600, 2_635_380, 802_840, 429_140),
+        ):
+            assert size(BothCell(1, reads, 300, 0.1, 128, 5)) == both
+            assert size(ContextCell(1, reads, 300, 0.1, 128)) == context
+            assert size(TopicCell(1, reads, 300, 0.1, 128, 5)) == topic
+
+    @pytest.mark.parametrize(
+        ("words", "whole", "topics"),
+        # The code counts four specials as topical words that never occur.
+        [(3_163, 47_751_875, 5_595_195), (3_159, 47_745_035, 5_588_355)],
+    )
+    def test_paper(self, words, whole, topics):
+        config = TopicConfig(topical_words=words)
+        with torch.device("meta"):
+            model = BothModel(config, 20_000, list(range(5, 5 + words)))
+        assert size(model) == whole
+        assert size(model.encoder) + size(model.decoder) == 14_065_080
+        assert size(model.context_encoder) + size(model.context_embedding) == 9_621_600
+        assert size(model.topics) + size(model.posterior) == topics
+        assert whole - count_for_answers(model) == size(model.posterior)
+
+    @pytest.mark.parametrize("name", SYSTEMS)
+    def test_grow_linearly_in_the_rank(self, name):
+        def parameters(rank: int) -> int:
+            cells = {
+                "adand": lambda: BothCell(1, 60, 60, 0.1, rank, 5),
+                "adand-context": lambda: ContextCell(1, 60, 60, 0.1, rank),
+                "adand-topic": lambda: TopicCell(1, 60, 60, 0.1, rank, 5),
+            }
+            return size(cells[name]())
+
+        # The small LSTM of rank R beside has 4 R^2 recurrent numbers of its own.
+        own = 0 if name == "adand-topic" else 4
+        first, second, third = (parameters(r) - own * r * r for r in (8, 16, 24))
+        assert second - first == third - second > 0
+
+    def test_defaults_are_the_papers_and_the_codes(self):
+        c = TopicConfig()
+        assert (c.rank, c.topics, c.topical_words, c.latent) == (128, 5, 3_159, 64)
+        assert (c.kl_annealing, c.diversity, c.topic_draw) == (7_000, 0.1, "sample")
+
+    @pytest.mark.parametrize(
+        "option",
+        ["rank=0", "topics=1", "topical_words=0", "latent=0", "kl_annealing=-1", "diversity=-1.0"],
+    )
+    def test_what_cannot_be_built(self, option):
+        with pytest.raises(InputError, match=option.split("=")[0]):
+            Registry().parse(f"adand[{option}]")
+
+
+def shaken(module: nn.Module) -> nn.Module:
+    """In float64 and eval mode, every number moved, so that none is zero or one by its start."""
+    torch.manual_seed(7)
+    module = module.double().eval()
+    for weights in module.parameters():
+        weights.data += 0.4 * torch.randn_like(weights)
+    return module
+
+
+def random(*shape: int, seed: int = 1) -> torch.Tensor:
+    draw = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=draw, dtype=torch.float64)
+
+
+def run(cell: nn.Module, x: torch.Tensor, given: Given) -> list[tuple[torch.Tensor, ...]]:
+    """The states after each step over (D, T, N, in)."""
+    fixed, state = cell.fixed(given), cell.zeros(x[0])
+    after = []
+    for at in zip(*(part.unbind(1) for part in cell.inputs(x, fixed)), strict=True):
+        state = cell(at, state, fixed, None)
+        after.append(state)
+    return after
+
+
+def norm(x: torch.Tensor, layer: nn.Module, way: int) -> torch.Tensor:
+    spread = (x.var(-1, correction=0, keepdim=True) + 1e-5).sqrt()
+    return (x - x.mean(-1, keepdim=True)) / spread * layer.gain[way] + layer.bias[way]
+
+
+def lstm(
+    cell: nn.Module, way: int, read: torch.Tensor, kept: torch.Tensor, c: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """(h, c) of one conversation from what its weights make of input and state."""
+    gates = norm(read, cell.input_norm, way) + norm(kept, cell.recurrent_norm, way)
+    i, f, o, g = gates.chunk(4, -1)
+    c = norm(f.sigmoid() * c + i.sigmoid() * g.tanh(), cell.cell_norm, way)
+    return o.sigmoid() * c.tanh(), c
+
+
+class Explicit:
+    """One conversation through a cell whose matrices are built in full."""
+
+    def __init__(self, cell: nn.Module, way: int, zeta: torch.Tensor, theta: torch.Tensor) -> None:
+        self.cell, self.way, self.zeta, self.theta = cell, way, zeta, theta
+        self.h = self.c = torch.zeros(H, dtype=torch.float64)
+        self.xi = self.xi_cell = torch.zeros(R, dtype=torch.float64)
+        self.matrices: list[torch.Tensor] = []
+
+    def of(self, factors: nn.Module, s: torch.Tensor) -> torch.Tensor:
+        """W = A diag(s) C."""
+        return factors.last[self.way].T @ torch.diag(s) @ factors.first[self.way].T
+
+    def topical(self, factors: nn.Module) -> torch.Tensor:
+        moved = factors.theta[self.way].T @ self.theta + factors.theta_bias[self.way]
+        return self.of(factors, factors.scales[self.way].T @ moved)
+
+    def beside(self) -> None:
+        """One step of the small LSTM."""
+        small = self.cell.beside
+        read = small.context[self.way].T @ self.zeta + small.input[self.way].T @ self.h
+        kept = small.recurrent[self.way].T @ self.xi
+        self.xi, self.xi_cell = lstm(small, self.way, read, kept, self.xi_cell)
+
+    def gate(self, gate: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        terms = zip(gate.maps, gate.biases, (x, self.theta, self.xi), strict=True)
+        return sum(
+            norm(map[self.way].T @ y + bias[self.way, 0], self.cell.gate_norm, self.way)
+            for map, bias, y in terms
+        ).sigmoid()
+
+    def products(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        cell = self.cell
+        if isinstance(cell, TopicCell):
+            w, u = self.topical(cell.input), self.topical(cell.recurrent)
+            self.matrices.append(w)
+            return w @ x, u @ self.h
+        self.beside()
+        w, u = self.of(cell.input, self.xi), self.of(cell.recurrent, self.xi)
+        self.matrices.append(w)
+        if not isinstance(cell, BothCell):
+            return w @ x, u @ self.h
+        read, kept = self.gate(cell.input_gate, x), self.gate(cell.recurrent_gate, self.h)
+        wt, ut = self.topical(cell.topic_input), self.topical(cell.topic_recurrent)
+        return (
+            read * (wt @ x) + (1 - read) * (w @ x),
+            kept * (ut @ self.h) + (1 - kept) * (u @ self.h),
+        )
+
+    def step(self, x: torch.Tensor) -> torch.Tensor:
+        read, kept = self.products(x)
+        self.h, self.c = lstm(self.cell, self.way, read, kept, self.c)
+        return self.h
+
+
+CELLS = {
+    "context": lambda d: ContextCell(d, IN, H, 0.1, R),
+    "topic": lambda d: TopicCell(d, IN, H, 0.1, R, K),
+    "both": lambda d: BothCell(d, IN, H, 0.1, R, K),
+}
+
+
+class TestCells:
+    GIVEN = Given(random(N, H, seed=2), random(N, K, seed=3).softmax(-1))
+
+    @pytest.mark.parametrize("directions", [1, 2])
+    @pytest.mark.parametrize("name", CELLS)
+    def test_factored_products_equal_matrices_built_in_full(self, name, directions):
+        cell = shaken(CELLS[name](directions))
+        x = random(directions, T, N, IN)
+        found = run(cell, x, self.GIVEN)
+        for way in range(directions):
+            for n in range(N):
+                one = Explicit(cell, way, self.GIVEN.context[n], self.GIVEN.topics[n])
+                for t in range(T):
+                    assert torch.allclose(found[t][0][way, n], one.step(x[way, t, n]))
+                same = [torch.equal(one.matrices[0], w) for w in one.matrices[1:]]
+                # Topics make one set of weights for a conversation, its context one a step.
+                assert all(same) if name == "topic" else not any(same)
+
+    @pytest.mark.parametrize(("open", "pure"), [(40.0, TopicCell), (-40.0, ContextCell)])
+    def test_an_open_or_closed_gate_leaves_one_of_the_two(self, open, pure):
+        cell = shaken(CELLS["both"](1))
+        cell.gate_norm.gain.data.zero_()
+        cell.gate_norm.bias.data.fill_(open)
+        alone = shaken(CELLS["topic" if pure is TopicCell else "context"](1))
+        weights = cell.state_dict()
+        if pure is TopicCell:
+            moved = ("topic_input.", "input."), ("topic_recurrent.", "recurrent.")
+            kept = {n: w for n, w in weights.items() if not n.startswith(("input.", "recurrent."))}
+            for old, new in moved:
+                kept = {n.replace(old, new): w for n, w in kept.items()}
+            weights = kept
+        alone.load_state_dict({name: weights[name] for name in alone.state_dict()})
+        x = random(1, T, N, IN)
+        for both, one in zip(run(cell, x, self.GIVEN), run(alone, x, self.GIVEN), strict=True):
+            assert torch.allclose(both[0], one[0])
+
+    def test_topics_start_without_a_say(self):
+        cell = TopicCell(1, IN, H, 0.1, R, K).double()
+        s = cell.input.scale(self.GIVEN.topics)
+        assert torch.allclose(s, torch.full_like(s, 0.1))
+
+    @pytest.mark.parametrize("name", CELLS)
+    def test_no_matrix_is_built(self, name):
+        """Nothing in a step is as large as a matrix for each conversation."""
+        cell = CELLS[name](1)
+        seen: list[int] = []
+
+        class Watch(torch.overrides.TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                out = func(*args, **(kwargs or {}))
+                if isinstance(out, torch.Tensor) and func is not nn.Parameter:
+                    seen.append(out.numel())
+                return out
+
+        count = 50
+        given = Given(torch.randn(count, H), torch.randn(count, K).softmax(-1))
+        with Watch():
+            run(cell, torch.randn(1, 1, count, IN), given)
+        assert max(seen) < count * 4 * H * min(IN, H)
+
+
+VOCABULARY = Vocabulary(["the", "river", "!", "boat", "it", "sail", "3", "n't", "wind"])
+
+
+class TestTopicalWords:
+    def test_are_the_commonest_that_say_what_it_is_about(self):
+        words = [VOCABULARY.words[n] for n in topical_words(VOCABULARY, 3)]
+        assert words == ["river", "boat", "sail"]
+        assert len(topical_words(VOCABULARY, 99)) == 4
+
+    def test_stop_words_are_ones_the_tokenizer_can_give(self):
+        assert all(word == word.lower() and word.isalpha() for word in STOP_WORDS)
+
+
+class TestInferrer:
+    @pytest.fixture
+    def topics(self) -> TopicInferrer:
+        numbers = topical_words(VOCABULARY, 3)
+        return shaken(TopicInferrer(numbers, len(VOCABULARY), K, 5, 8, 0.1))
+
+    def test_bag_counts_topical_words_in_any_order(self, topics):
+        boat, river, sail = (VOCABULARY.encode([w])[0] for w in ("boat", "river", "sail"))
+        other = VOCABULARY.encode(["wind"])[0]  # beyond the three commonest
+        source = torch.tensor([[boat, SEP, river, boat, PAD], [5, other, 7, PAD, PAD]])
+        target = torch.tensor([[sail, river, EOS], [EOS, PAD, PAD]])
+        assert topics.bag(source).tolist() == [[1, 2, 0], [0, 0, 0]]
+        assert topics.bag(source, target).tolist() == [[2, 2, 1], [0, 0, 0]]
+        assert torch.equal(topics.bag(source.flip(1)), topics.bag(source))
+
+    def test_theta_sums_to_one(self, topics):
+        theta = topics.theta(random(9, 5))
+        assert theta.shape == (9, K)
+        assert torch.allclose(theta.sum(-1), torch.ones(9, dtype=torch.float64))
+        assert theta.min() > 0
+
+    def test_words_by_hand(self, topics):
+        nu, bag = random(2, 5), torch.tensor([[1.0, 0.0, 2.0], [0.0, 0.0, 0.0]]).double()
+        theta = topics.theta(nu)
+
+        def normed(x: torch.Tensor) -> torch.Tensor:
+            return (x - x.mean(-1, keepdim=True)) / (
+                x.var(-1, correction=0, keepdim=True) + 1e-5
+            ).sqrt()
+
+        scores = normed(theta @ topics.topics) @ normed(topics.words).T
+        logs = scores.log_softmax(-1)
+        found = topics.words_nll(bag, nu)
+        assert found[0].item() == pytest.approx(-(logs[0, 0] + 2 * logs[0, 2]).item())
+        assert found[1].item() == 0.0
+
+    def test_closeness_falls_as_topics_part(self, topics):
+        topics.topics.data = torch.eye(K, 8, dtype=torch.float64)
+        own = math.acos(1 - 1e-5)
+        mean = (K * own + K * (K - 1) * math.pi / 2) / K**2
+        squares = (K * own**2 + K * (K - 1) * (math.pi / 2) ** 2) / K**2
+        apart = topics.closeness()
+        assert apart.item() == pytest.approx(squares - mean**2 - mean)
+        topics.topics.data[1] += 0.9 * topics.topics.data[0]
+        near = topics.closeness()
+        assert near > apart
+        near.backward()
+        assert topics.topics.grad.isfinite().all()
+
+    def test_lists_hold_the_likeliest_topical_words(self, topics):
+        scores = topics.topics @ topics.words.T
+        for row, found in zip(scores.tolist(), topics.lists(2), strict=True):
+            best = sorted(range(3), key=lambda i: -row[i])[:2]
+            assert found == [topics.numbers[i] for i in best]
+
+    def test_weight_of_the_divergence(self):
+        for step in (0, 1_000, 3_500, 5_000, 6_999):
+            assert kl_weight(step, 7_000) == pytest.approx(
+                (math.tanh((step - 3_500) / 1_000) + 1) / 2
+            )
+        assert kl_weight(3_500, 7_000) == 0.5
+        assert kl_weight(7_000, 7_000) == kl_weight(0, 0) == 1.0
+
+
+class TestLoss:
+    @pytest.fixture(params=TOPICAL)
+    def made(self, request, ready):
+        return ready(request.param, kl_annealing=100, dropout=0.0, context_drop=0.0)
+
+    def test_weighs_its_parts(self, made):
+        model, batch = made
+        for step in (0, 30, 50, 100):
+            losses = model.loss(batch, step)
+            nll, told, kl = (losses.parts[n].item() for n in ("nll", "topical_words", "kl"))
+            apart = 0.1 * model.topics.closeness().item() * 8
+            expected = (nll + told + kl_weight(step, 100) * kl + apart) / losses.tokens
+            assert losses.total.item() == pytest.approx(expected)
+            assert kl > 0
+            assert told > 0
+
+    def test_topics_learn_from_posterior_of_context_and_response(self, made):
+        model, batch = made
+        q = model.posterior(model.topics.bag(batch.source, batch.target))
+        p = model.topics.prior(model.topics.bag(batch.source))
+        assert isinstance(q, Gaussian)
+        kl = model.loss(batch, 0).parts["kl"].item()
+        ratio = q.log_variance - p.log_variance
+        by_hand = (ratio.exp() + (q.mean - p.mean) ** 2 / p.log_variance.exp() - 1 - ratio) / 2
+        assert kl == pytest.approx(by_hand.sum().item())
+
+    def test_responses_teach_no_topics_and_topics_no_weights(self, made):
+        """The two updates of the code touch no weight in common."""
+        model, batch = made
+        inferrer = [p for part in (model.topics, model.posterior) for p in part.parameters()]
+        others = [p for p in model.parameters() if all(p is not q for q in inferrer)]
+        losses = model.loss(batch, 100)
+        words = torch.autograd.grad(losses.total, others)
+        response = model.given(batch)
+        alone = torch.autograd.grad(
+            nn.functional.cross_entropy(
+                model.output(model.hidden(batch, response)).flatten(0, 1),
+                batch.target.flatten(),
+                ignore_index=PAD,
+            ),
+            others + inferrer,
+            allow_unused=True,
+        )
+        for ours, theirs in zip(words, alone[: len(others)], strict=True):
+            assert torch.allclose(ours, theirs)
+        assert all(gradient is None for gradient in alone[len(others) :])
+
+    def test_answering_reads_no_response(self, made):
+        model, batch = made
+        blind = replace(batch, target=batch.target[:, :0], real=batch.real[:0])
+        said = [decode(model, given, Decoding(), 8) for given in (batch, blind)]
+        assert said[0] == said[1]
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_bfloat16_gives_about_the_same_losses(ready, system):
+    model, batch = ready(system, precision="float32")
+    exact = model.loss(batch, 50).parts
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        coarse = model.loss(batch, 50).parts
+        assert len(decode(model, batch, Decoding("beam", 3), 5)) == 8
+    # bfloat16 keeps 8 bits; what topics learn from is computed in full.
+    assert coarse["nll"].item() == pytest.approx(exact["nll"].item(), rel=0.02)
+    for name in exact.keys() - {"nll"}:
+        assert coarse[name].item() == pytest.approx(exact[name].item(), rel=1e-5)
+
+
+class TestDraw:
+    def test_theta_is_drawn_by_the_seed_or_the_mean(self, ready):
+        model, batch = ready("adand-topic")
+        drawn = [model.given(replace(batch, seed=seed)).topics for seed in (1, 2, 1)]
+        assert torch.equal(drawn[0], drawn[2])
+        assert not torch.allclose(drawn[0], drawn[1])
+        model, batch = ready("adand-topic[topic_draw=mean]")
+        drawn = [model.given(replace(batch, seed=seed)).topics for seed in (1, 2)]
+        assert torch.equal(drawn[0], drawn[1])
+        p = model.topics.prior(model.topics.bag(batch.source))
+        assert torch.allclose(drawn[0], model.topics.theta(p.mean))
+
+    def test_zeta_is_the_last_layers_state(self, ready):
+        model, batch = ready("adand-context")
+        x = model.context_embedding(batch.source)
+        _, states = model.context_encoder(x, batch.source.ne(PAD), Given())
+        assert torch.allclose(model.given(batch).context, states[-1][0])
+
+
+class TestTraining:
+    def test_eight_pairs_are_learnt_by_heart(self, ready, learn):
+        sizes = {"embedding": 32, "hidden": 32, "rank": 16, "recurrent_layers": 1}
+        quiet = {"dropout": 0.0, "context_drop": 0.0, "precision": "float32"}
+        model, batch = ready("adand", **sizes, **quiet)
+        losses = learn(model, batch, range(100))
+        assert losses.parts["nll"].item() / losses.tokens < 0.1
+
+    def test_topic_words_are_a_fact(self, build, eight, tmp_path):
+        adapter = build("adand-topic[topics=3]", epochs=1)
+        adapter.fit(eight, eight, Run(1, folder=tmp_path))
+        lists = adapter.facts()["topics"]
+        topical = {adapter.vocabulary.words[n] for n in topical_words(adapter.vocabulary, 3_159)}
+        assert [len(words) for words in lists] == [10, 10, 10]
+        assert all(len(set(words)) == 10 and set(words) <= topical for words in lists)
+
+    def test_saved_and_loaded_answers_alike(self, build, eight, asked, tmp_path):
+        adapter = build("adand", epochs=1)
+        adapter.fit(eight, eight, Run(1, folder=tmp_path))
+        adapter.save(tmp_path)
+        loaded = type(adapter).load(tmp_path, adapter.config)
+        for decoding in (Decoding(), Decoding("beam", 3)):
+            answers = [a.respond(asked, decoding, Run(1)) for a in (adapter, loaded)]
+            assert answers[0] == answers[1]
+        assert loaded.facts()["topics"] == adapter.facts()["topics"]
+
+    def test_annealing_that_never_ended_is_told(self, build, eight, tmp_path):
+        listener = Listener()
+        adapter = build("adand-topic", epochs=1, kl_annealing=1_000)
+        adapter.fit(eight, eight, Run(1, folder=tmp_path, progress=listener))
+        assert any("before kl_annealing=1000 ended" in text for text in listener.warnings)
+
+    def test_vectors_start_all_tables_and_topical_words(self, build, eight, tmp_path):
+        file = tmp_path / "own.txt"
+        file.write_text(
+            "".join(
+                f"{w} {' '.join([str(i)] * 16)}\n" for i, w in enumerate(("bakery", "umbrella"), 1)
+            )
+        )
+        adapter = build("adand", epochs=1, vectors=str(file))
+        from dialbench.neural.data import build_vocabulary
+
+        adapter.vocabulary = build_vocabulary(eight, 100)
+        model = adapter._fresh_model(Run(1))
+        (bakery,) = adapter.vocabulary.encode(["bakery"])
+        for table in (model.embedding, model.response_embedding, model.context_embedding):
+            assert table.weight[bakery].eq(1.0).all()
+        assert model.topics.words[model.topics.numbers.index(bakery)].eq(1.0).all()

@@ -1,0 +1,241 @@
+"""LAED: its size, its actions and its two stages (models.md D3)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+from dialbench_adapters.laed import LAEDConfig, LAEDModel, frozen, imbalance, mutual_information
+
+from dialbench.adapter import Progress, Registry, Run
+from dialbench.errors import InputError
+from dialbench.neural.decoding import decode
+from dialbench.neural.model import count_for_answers, count_parameters
+from dialbench.records import Decoding
+from dialbench.text.vocabulary import PAD
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+class Listener(Progress):
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+
+    def warn(self, text: str) -> None:
+        self.warnings.append(text)
+
+
+def gru(inputs: int, hidden: int) -> int:
+    return 3 * (inputs * hidden + hidden**2 + 2 * hidden)
+
+
+class TestConfig:
+    def test_sizes(self):
+        with torch.device("meta"):
+            model = LAEDModel(LAEDConfig(), 20_000)
+        writer = 16 * 512 + gru(200, 512) + 513 * 20_000
+        autoencoder = 4_000_000 + gru(200, 512) + 513 * 15 + writer
+        answering = 4_000_000 + gru(200, 256) + gru(256, 512) + 513 * 512 + 513 * 15 + writer
+        assert count_parameters(model.autoencoder)["parameters"] == autoencoder
+        assert count_parameters(model)["parameters"] == autoencoder + answering
+        assert count_for_answers(model) == answering
+
+    def test_defaults_are_those_of_its_scripts(self):
+        c = LAEDConfig()
+        assert (c.actions, c.values, c.embedding, c.hidden) == (3, 5, 200, 512)
+        assert (c.autoencoder_updates, c.attribute_weight) == (5_000, 0.1)
+        assert (c.learning_rate, c.batch_size, c.clip, c.dropout) == (1e-3, 30, 3.0, 0.3)
+
+    @pytest.mark.parametrize(
+        "option",
+        ["actions=0", "values=1", "hidden=1", "autoencoder_updates=0", "attribute_weight=-1.0"],
+    )
+    def test_what_cannot_be_built(self, option):
+        with pytest.raises(InputError, match=option.split("=")[0]):
+            Registry().parse(f"laed[{option}]")
+
+
+class TestMeasures:
+    def test_regulariser_is_about_the_average_alone(self):
+        sharp = F.one_hot(torch.arange(10) % 5, 5).double()[:, None]
+        assert imbalance(sharp).item() == pytest.approx(0.0, abs=1e-12)
+        flat = torch.full((10, 3, 5), 0.2, dtype=torch.float64)
+        assert imbalance(flat).item() == pytest.approx(0.0, abs=1e-12)
+        same = F.one_hot(torch.zeros(10, 3, dtype=torch.long), 5).double()
+        assert imbalance(same).item() == pytest.approx(3 * math.log(5))
+        halves = torch.tensor([[[1.0, 0.0]], [[0.5, 0.5]]])
+        expected = 0.75 * math.log(1.5) + 0.25 * math.log(0.5)
+        assert imbalance(halves).item() == pytest.approx(expected)
+
+    def test_mutual_information(self):
+        sharp = F.one_hot(torch.arange(10) % 5, 5).double()[:, None].expand(-1, 3, -1)
+        assert mutual_information(sharp).item() == pytest.approx(math.log(5))
+        for q in (torch.ones(10, 3, 5) / 5, F.one_hot(torch.zeros(10, 3, dtype=torch.long), 5)):
+            assert mutual_information(q.double()).item() == pytest.approx(0.0, abs=1e-12)
+        torch.manual_seed(1)
+        found = mutual_information(torch.randn(50, 3, 5).softmax(-1)).item()
+        assert 0 < found < math.log(5)
+
+
+class TestAnswering:
+    @pytest.fixture
+    def made(self, ready):
+        return ready("laed")
+
+    def test_action_is_one_hot_and_drawn_from_the_policy(self, made):
+        model, batch = made
+        c = model.read(batch)
+        # the policy is a bias alone, so that every example has the same known shares
+        model.policy[-1].weight.data.zero_()
+        shares = model.choices(c)[0].softmax(-1)
+        counts = torch.zeros_like(shares)
+        for seed in range(400):
+            y = model.sample(c, replace(batch, seed=seed))
+            assert y.shape == (8, 3, 5)
+            assert y.sum(-1).eq(1).all()
+            assert y.eq(1).sum(-1).eq(1).all()
+            counts += y.sum(0)
+        n = 400 * 8
+        assert ((counts / n - shares).abs() < 4 * (shares * (1 - shares) / n).sqrt()).all()
+
+    def test_action_reaches_the_words(self, made):
+        model, batch = made
+        other = replace(batch, seed=6)
+        y = [model.sample(model.read(b), b) for b in (batch, other)]
+        moved = (y[0] != y[1]).flatten(1).any(1)
+        assert moved.any()
+        changed = (model.logits(batch) - model.logits(other)).abs().amax((1, 2)) > 1e-9
+        assert torch.equal(changed, moved)
+
+    def test_same_seed_same_words(self, made):
+        model, batch = made
+        model.writer.action.weight.data *= 20.0  # so that actions decide words before any is learnt
+        said = [decode(model, replace(batch, seed=s), Decoding(), 8) for s in (1, 2, 1)]
+        assert said[0] == said[2]
+        assert said[0] != said[1]
+
+    def test_reads_no_response(self, made):
+        model, batch = made
+        blind = replace(batch, target=batch.target[:, :0], real=batch.real[:0])
+        said = [decode(model, given, Decoding(), 8) for given in (batch, blind)]
+        assert said[0] == said[1]
+
+    @pytest.mark.parametrize("width", [1, 3])
+    def test_cached_steps_equal_one_pass(self, made, width, demand_cached_equals_whole):
+        demand_cached_equals_whole(*made, width)
+
+    def test_padding_changes_nothing(self, made):
+        model, batch = made
+        target = F.pad(batch.target, (0, 3), value=PAD)
+        real = target.flatten().ne(PAD).nonzero().squeeze(1)
+        for training in (False, True):
+            model.train(training)
+            parts = []
+            for given in (batch, replace(batch, target=target, real=real)):
+                torch.manual_seed(1)
+                model.dropout.rate = model.writer.dropout.rate = 0.0
+                model.autoencoder.dropout.rate = model.autoencoder.writer.dropout.rate = 0.0
+                parts.append({n: p.item() for n, p in model.loss(given, 0).parts.items()})
+            assert parts[0] == pytest.approx(parts[1])
+
+
+class TestStages:
+    def grads(self, model, batch, step: int) -> set[str]:
+        model.train().zero_grad()
+        model.loss(batch, step).total.backward()
+        return {name for name, p in model.named_parameters() if p.grad is not None and p.grad.any()}
+
+    def test_each_stage_teaches_its_own_part_alone(self, ready):
+        model, batch = ready("laed[autoencoder_updates=10]", seed=None)
+        names = {name for name, _ in model.named_parameters()}
+        first = {name for name in names if name.startswith("autoencoder.")}
+        assert self.grads(model, batch, 9) == first
+        assert self.grads(model, batch, 10) == names - first
+
+    def test_autoencoder_stands_still_after_the_switch(self, ready):
+        model, batch = ready("laed[autoencoder_updates=3]", seed=None)
+        adam = torch.optim.Adam(model.parameters(), lr=1e-2)
+        kept = {}
+        for step in range(6):
+            if step == 3:
+                kept = {n: w.clone() for n, w in model.state_dict().items()}
+            adam.zero_grad()
+            model.train().loss(batch, step).total.backward()
+            adam.step()
+        for name, value in model.state_dict().items():
+            assert torch.equal(value, kept[name]) is name.startswith("autoencoder.")
+
+    def test_frozen_weights_pass_gradients_on(self):
+        layer = torch.nn.Linear(2, 2)
+        x = torch.ones(1, 2, requires_grad=True)
+        with frozen(layer):
+            layer(x).sum().backward()
+        assert x.grad is not None
+        assert layer.weight.grad is None
+        assert all(p.requires_grad for p in layer.parameters())
+
+    def test_losses_of_answering_by_hand(self, ready):
+        model, batch = ready("laed[attribute_weight=0.3]")
+        auto, c, real = model.autoencoder, model.read(batch), batch.target.ne(PAD)
+        y = auto.of(batch).argmax(-1)
+        state = c + model.writer.action(F.one_hot(y, 5).double().flatten(1))
+        logits = model.writer.output(model.writer.gru(model.embedding(batch.inputs), [state])[0])
+        logs = logits.log_softmax(-1)
+        nll = -logs.gather(-1, batch.target[:, :, None])[:, :, 0][real].sum()
+        policy = -model.choices(c).log_softmax(-1).gather(-1, y[:, :, None]).sum()
+        expected = logs.exp() @ auto.embedding.weight
+        found_again = auto.recognise(expected, real).log_softmax(-1)
+        attribute = -found_again.gather(-1, y[:, :, None]).sum()
+        losses = model.loss(batch, 0)
+        assert losses.parts["nll"].item() == pytest.approx(nll.item())
+        assert losses.parts["policy"].item() == pytest.approx(policy.item())
+        assert losses.parts["attribute"].item() == pytest.approx(attribute.item())
+        total = (nll + policy + 0.3 * attribute) / losses.tokens
+        assert losses.total.item() == pytest.approx(total.item())
+
+    def test_loss_of_the_autoencoder_by_hand(self, ready, monkeypatch):
+        model, batch = ready("laed", seed=None)
+        auto = model.autoencoder
+        for dropout in (auto.dropout, auto.writer.dropout):
+            dropout.rate = 0.0
+        monkeypatch.setattr(F, "gumbel_softmax", lambda logits: logits.softmax(-1))
+        q = auto.of(batch).softmax(-1)
+        state = auto.writer.action(q.flatten(1))
+        logits = auto.writer.output(auto.writer.gru(auto.embedding(batch.inputs), [state])[0])
+        nll = F.cross_entropy(logits.flatten(0, 1), batch.target.flatten(), ignore_index=PAD)
+        losses = model.train().loss(batch, 0)
+        expected = nll + imbalance(q) * 8 / losses.tokens
+        assert losses.total.item() == pytest.approx(expected.item())
+
+
+class TestTraining:
+    def test_learns_eight_pairs(self, ready, learn):
+        sizes = {"embedding": 32, "hidden": 32}
+        model, batch = ready(
+            "laed[autoencoder_updates=60]", **sizes, dropout=0.0, precision="float32"
+        )
+        losses = learn(model.train(), batch, range(200))
+        assert losses.parts["nll"].item() / losses.tokens < 0.1
+        assert losses.parts["information"].item() / 8 > 0.5
+        assert losses.parts["policy"].item() / 8 < 0.5
+
+    def test_a_training_that_never_came_to_answers_is_told(self, build, eight, tmp_path):
+        listener = Listener()
+        build("laed[autoencoder_updates=9]").fit(
+            eight, eight, Run(1, folder=tmp_path, progress=listener)
+        )
+        [text] = listener.warnings
+        assert "before the first stage (autoencoder_updates=9) ended" in text
+
+    def test_answers_depend_on_no_batch_and_survive_saving(self, build, eight, asked, tmp_path):
+        adapter, run = build("laed[autoencoder_updates=2]"), Run(2, folder=tmp_path)
+        adapter.fit(eight, eight, run)
+        answers = adapter.respond(asked, Decoding(), run)
+        assert adapter.respond(asked[::-1], Decoding(), run)[::-1] == answers
+        assert [adapter.respond([one], Decoding(), run)[0] for one in asked] == answers
+        adapter.save(tmp_path)
+        loaded = type(adapter).load(tmp_path, adapter.config)
+        assert loaded.respond(asked, Decoding(), run) == answers
