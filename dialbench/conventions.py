@@ -74,8 +74,14 @@ CONVENTIONS = {
             "paraformer",
             "default",
             "tokens",
-            tuple(PaperColumn(f"Dist-{n}", f"dist-{n}") for n in (1, 2, 3)),
-            ("The denominator is that of the RL Transformer, by the same authors.",),
+            (
+                *(PaperColumn(f"Dist-{n}", f"dist-{n}") for n in (1, 2, 3)),
+                PaperColumn("UE", "ue"),
+            ),
+            (
+                "The denominator is that of the RL Transformer, by the same authors.",
+                "UE is that of our judge or of --nli; values of different judges do not compare.",
+            ),
         ),
         Convention(
             "rl",
@@ -156,6 +162,7 @@ def score_under(
     train: Split | str | Path | None = None,
     data: str | Path | None = None,
     cache: Path | None = None,
+    nli: str | Path | None = None,
 ) -> list[dict[str, Any]]:
     """Scores files of responses under one or more papers' conventions.
 
@@ -167,6 +174,8 @@ def score_under(
             corpus or a file of conversations.
         data: the data folder, for WordNet and corpora; None = $DIALBENCH_DATA or the user cache.
         cache: folder for trained word vectors.
+        nli: the judge of UE: a folder or a name in the local cache of the Hub; None = the
+            embedded one.
 
     Returns:
         For each file and convention `{"system", "convention", "metrics": {title: {"value",
@@ -186,6 +195,7 @@ def score_under(
                 denominator=recipe[1],
                 vectors=vectors,
                 data=data,
+                nli=nli,
             ),
             split,
             cache,

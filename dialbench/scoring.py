@@ -54,6 +54,8 @@ class ScoringSettings:
         vocabulary: V of ead-n; None takes the number of words of the training split.
         sentence_model: folder of a sentence-transformers model; None takes that of the extra
             `offline`.
+        nli: the judge of ue: a folder or a name in the local cache of the Hub; None takes the
+            embedded one.
     """
 
     metrics: tuple[str, ...] = DEFAULT
@@ -63,6 +65,7 @@ class ScoringSettings:
     data: str | None = None
     vocabulary: int | None = None
     sentence_model: str | None = None
+    nli: str | None = None
 
     @classmethod
     def of(
@@ -75,6 +78,7 @@ class ScoringSettings:
         data: str | Path | None = None,
         vocabulary: int | None = None,
         sentence_model: str | Path | None = None,
+        nli: str | Path | None = None,
     ) -> ScoringSettings:
         """The settings in what users write: paths of either kind, None for all measures."""
         return cls(
@@ -85,11 +89,15 @@ class ScoringSettings:
             None if data is None else str(data),
             vocabulary,
             None if sentence_model is None else str(sentence_model),
+            None if nli is None else str(nli),
         )
 
 
 def build_metrics(
-    settings: ScoringSettings, train: Split | None = None, cache: Path | None = None
+    settings: ScoringSettings,
+    train: Split | None = None,
+    cache: Path | None = None,
+    judged: Path | None = None,
 ) -> list[Metric[Any]]:
     """The measures of the settings, with the resources they need.
 
@@ -101,10 +109,11 @@ def build_metrics(
         train: the training split: for word vectors where no file is given (skip-gram, 200
             dimensions), for novelty and for the V of ead-n.
         cache: folder for trained vectors, under a name derived from text and parameters.
+        judged: folder for what the judge said, so that no pair is judged twice.
 
     Raises:
         UnknownName: there is no measure or tokeniser of that name.
-        InputError: the file of vectors, WordNet or the sentence model cannot be used.
+        InputError: the file of vectors, WordNet, the sentence model or the judge cannot be used.
     """
     tokenize = find_tokenizer(settings.tokenizer)
     needed = registry.needs(settings.metrics)
@@ -121,6 +130,8 @@ def build_metrics(
     if "sentences" in needed:
         folder = settings.sentence_model
         resources["sentences"] = SentenceModel.find(Path(folder) if folder else None)
+    if "judge" in needed:
+        resources |= _judge(settings.nli, judged)
     data = data_folder(Path(settings.data) if settings.data else None)
     return registry.create(
         settings.metrics,
@@ -148,6 +159,8 @@ def score_responses(
     Raises:
         InputError: there are no responses.
     """
+    if not metrics:
+        return {}
     verbatim = any(metric.verbatim for metric in metrics)
     texts = Texts.build(pairs, find_tokenizer(_tokenizer_of(metrics)), verbatim=verbatim)
     if not len(texts):
@@ -169,14 +182,15 @@ def score(
     corpus: str | None = None,
     vocabulary: int | None = None,
     sentence_model: str | Path | None = None,
+    nli: str | Path | None = None,
     paired_with: str | Path | None = None,
 ) -> list[dict[str, Any]]:
     """Scores files of responses (JSON lines) and says so in plain values.
 
     Args:
         files: the files; each is one system, called by the stem of its name.
-        metrics: names of the measures; None = all but those that need a sentence model and the
-            variants of single papers.
+        metrics: names of the measures; None = all but those that need a model of sentences and
+            the variants of single papers.
         tokenizer: name of the tokeniser.
         denominator: what Distinct divides by.
         vectors: a file of word vectors.
@@ -188,6 +202,8 @@ def score(
         vocabulary: V of ead-n; None = the number of words of the training text.
         sentence_model: folder of a sentence-transformers model; None = that of the extra
             `offline`.
+        nli: the judge of ue: a folder or a name in the local cache of the Hub; None = the
+            embedded one.
         paired_with: responses to the same contexts that every file is compared with.
 
     Returns:
@@ -207,6 +223,7 @@ def score(
         data=data,
         vocabulary=vocabulary,
         sentence_model=sentence_model,
+        nli=nli,
     )
     built = build_metrics(settings, training_split(train, data), cache)
     reports = [_report(Path(file), built, corpus) for file in files]
@@ -293,6 +310,16 @@ def training_split(
         return train
     folder = None if data is None else Path(data)
     return load_corpus(str(train), data=folder, where="--train").train
+
+
+def _judge(model: str | None, judged: Path | None) -> dict[str, Any]:
+    """The judge, which remembers what it said, or why there is none."""
+    from dialbench.nli.cache import Remembering
+    from dialbench.nli.embedded import MISSING
+    from dialbench.nli.loading import find
+
+    judge = find(model)
+    return {"judge": judge and Remembering(judge, judged), "missing_judge": MISSING}
 
 
 def _vectors(

@@ -12,6 +12,7 @@ import click
 from dialbench import __version__
 from dialbench.cli.checking import check
 from dialbench.cli.finding import corpora, doctor, fetch, metrics, models, papers
+from dialbench.cli.nli import nli
 from dialbench.cli.running import report, run
 from dialbench.cli.scoring import conventions, score
 from dialbench.errors import DialbenchError, UnknownName
@@ -41,7 +42,7 @@ def cli() -> None:
 
 for _command in (
     *(run, score, conventions, report, check),
-    *(models, corpora, metrics, papers, fetch, doctor),
+    *(models, corpora, metrics, papers, fetch, nli, doctor),
 ):
     cli.add_command(_command)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from dialbench.cli.options import data_option, json_option, print_json
+from dialbench.errors import InputError
 
 
 @click.command()
@@ -56,11 +57,26 @@ def metrics(as_json: bool) -> None:
 
 
 @click.command()
+@click.option("--paper", metavar="NAME", help="Its printed tables in full.")
+@click.option("--table", metavar="NUMBER", help="With --paper: this one alone.")
+@click.option(
+    "--format",
+    type=click.Choice(["txt", "tex", "md", "html", "csv"]),
+    default="txt",
+    show_default=True,
+    help="Of printed tables.",
+)
 @json_option
-def papers(as_json: bool) -> None:
-    """List the papers, their tables and the suites that make them again."""
+def papers(paper: str | None, table: str | None, format: str, as_json: bool) -> None:
+    """List the papers, their tables and the suites that make them again, or print tables."""
     from dialbench import catalogue
 
+    if paper is not None:
+        for text in catalogue.printed_tables(paper, table, format):
+            click.echo(text)
+        return
+    if table is not None:
+        raise InputError("the paper is missing", where="--table", hint="Add --paper NAME.")
     found = catalogue.papers()
     if as_json:
         print_json(found)

@@ -48,6 +48,11 @@ data_option = click.option(
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder of corpora.  [default: $DIALBENCH_DATA, else the user cache]",
 )
+nli_option = click.option(
+    "--nli",
+    metavar="FOLDER|NAME",
+    help="NLI model that judges ue, never downloaded.  [default: the extra offline]",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 POSITIVE = click.IntRange(min=1)
 

@@ -12,6 +12,7 @@ from dialbench.cli.options import (
     data_option,
     json_option,
     list_of,
+    nli_option,
     print_json,
     print_tables,
 )
@@ -51,6 +52,7 @@ _train = click.option(
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder of a sentence-transformers model.  [default: the extra offline]",
 )
+@nli_option
 @click.option(
     "--paired-with",
     type=click.Path(path_type=Path),
@@ -69,6 +71,7 @@ def score(
     train: str | None,
     vocabulary: int | None,
     sentence_model: Path | None,
+    nli: str | None,
     paired_with: Path | None,
     data: Path | None,
     as_json: bool,
@@ -83,7 +86,7 @@ def score(
         "paired_with": paired_with,
     }
     given = {name: choice for name, choice in choices.items() if choice}
-    resources: dict[str, Any] = {"vectors": vectors, "train": train, "data": data}
+    resources: dict[str, Any] = {"vectors": vectors, "train": train, "data": data, "nli": nli}
     if convention:
         _refuse_beside_convention(given)
         _score_under(convention, files, resources, as_json)
@@ -129,15 +132,21 @@ def _refuse_beside_convention(given: dict[str, Any]) -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 @_vectors
 @_train
+@nli_option
 @data_option
 @json_option
 def conventions(
-    file: Path, vectors: Path | None, train: str | None, data: Path | None, as_json: bool
+    file: Path,
+    vectors: Path | None,
+    train: str | None,
+    nli: str | None,
+    data: Path | None,
+    as_json: bool,
 ) -> None:
     """Score one FILE under every paper's convention, so that they can be compared."""
     from dialbench.conventions import CONVENTIONS, remarks, score_under
 
-    reports = score_under(CONVENTIONS, [file], vectors=vectors, train=train, data=data)
+    reports = score_under(CONVENTIONS, [file], vectors=vectors, train=train, data=data, nli=nli)
     if as_json:
         print_json(reports)
         return

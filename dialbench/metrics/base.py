@@ -52,8 +52,8 @@ class Metric(ABC, Generic[S]):
         signature: every choice that changes the value; values of different signatures do not
             compare.
         direction: which values are better.
-        needs: what it must be given besides text ("vectors", "wordnet", "train", "sentences"),
-            so that nothing is loaded or trained in vain.
+        needs: what it must be given besides text ("vectors", "wordnet", "train", "sentences",
+            "judge"), so that nothing is loaded or trained in vain.
         verbatim: whether it reads the text itself, not only its tokens.
         missing: what it would need but was not given; its value is NaN then, whatever the text.
         version: raised when a change of the code changes the value.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from dialbench.metrics.embedding import (
     EmbeddingGreedy,
     EmbeddingMetric,
 )
+from dialbench.metrics.entailment import KINDS as ENTAILMENT
+from dialbench.metrics.entailment import Entailment, Judge, Verdicts
 from dialbench.metrics.generic import DuplicateRate, GenericRate
 from dialbench.metrics.lexical import Length, Mattr, Mtld
 from dialbench.metrics.meteor import Meteor
@@ -49,6 +52,8 @@ class MetricSettings:
         missing_training: why there is none.
         vocabulary: V of ead-n; None takes the number of words of the training split.
         sentences: the sentence model.
+        judge: the NLI model.
+        missing_judge: why there is none.
     """
 
     tokenizer: str = "default"
@@ -60,6 +65,13 @@ class MetricSettings:
     missing_training: str = "no training text was given"
     vocabulary: int | None = None
     sentences: SentenceModel | None = None
+    judge: Judge | None = None
+    missing_judge: str = "no NLI model was given"
+
+    @cached_property
+    def verdicts(self) -> Verdicts | None:
+        """Of the judge, for all measures that read them."""
+        return Verdicts(self.judge) if self.judge else None
 
 
 @dataclass(frozen=True)
@@ -108,6 +120,10 @@ def _embedding(kind: type[EmbeddingMetric]) -> _Entry:
     return _Entry(kind, lambda s: kind(s.tokenizer, s.vectors, s.missing_vectors))
 
 
+def _entailment(name: str, kind: type[Entailment]) -> _Entry:
+    return _Entry(kind, lambda s: kind(name, s.tokenizer, s.verdicts, s.missing_judge))
+
+
 _RUN = {
     "length": _Entry(Length, lambda s: Length(s.tokenizer)),
     **{f"dist-{n}": _distinct(n) for n in (1, 2, 3)},
@@ -135,6 +151,7 @@ _ASKED_FOR = {
         EmbeddingSentence, lambda s: EmbeddingSentence(s.tokenizer, s.sentences)
     ),
     "vendi": _Entry(Vendi, lambda s: Vendi(s.tokenizer, s.sentences)),
+    **{name: _entailment(name, kind) for name, kind in ENTAILMENT.items()},
     **{f"rare-dist-{n}": _rarefied(n) for n in (1, 2, 3)},
     **{f"ent-mm-{n}": _entropy(n, corrected=True) for n in (1, 2, 3, 4)},
     "copy-rate": _against_training(CopyRate),

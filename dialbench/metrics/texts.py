@@ -147,6 +147,7 @@ class Texts:
         dialogues: (responses,) the dialogue each example belongs to.
         said: (responses,) the responses as they were written; empty unless asked for.
         wanted: (references,) the references as they were written; empty unless asked for.
+        contexts: (responses,) the turns that were answered, oldest first; empty unless asked for.
     """
 
     responses: Ragged
@@ -155,6 +156,7 @@ class Texts:
     dialogues: Sequence[str]
     said: Sequence[str] = ()
     wanted: Sequence[str] = ()
+    contexts: Sequence[tuple[str, ...]] = ()
     _made: dict[Callable[[Texts], Any], Any] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -172,13 +174,14 @@ class Texts:
             pairs: each example with the response to its context.
             tokenize: text to tokens.
             words: numbers words; pass the one of other texts to continue its numbering.
-            verbatim: keep the text of responses and references too.
+            verbatim: keep the text of responses, references and contexts too.
         """
         words = Interner() if words is None else words
         responses, references, owned = _Column(words), _Column(words), array("q", [0])
         dialogues: list[str] = []
         said: list[str] = []
         wanted: list[str] = []
+        contexts: list[tuple[str, ...]] = []
         for example, response in pairs:
             responses.append(tokenize(response))
             for reference in example.references:
@@ -189,8 +192,11 @@ class Texts:
             if verbatim:
                 said.append(response)
                 wanted.extend(example.references)
+                contexts.append(example.context)
         counts = np.asarray(owned, np.int64)
-        return cls(responses.ragged(), references.ragged(), counts, dialogues, said, wanted)
+        return cls(
+            responses.ragged(), references.ragged(), counts, dialogues, said, wanted, contexts
+        )
 
     def __len__(self) -> int:
         return len(self.responses)
@@ -221,6 +227,7 @@ class Texts:
             self.dialogues[start:stop],
             self.said[start:stop],
             self.wanted[first:last],
+            self.contexts[start:stop],
         )
 
     def blocks(self, tokens: int) -> Iterator[Texts]:

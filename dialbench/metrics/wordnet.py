@@ -7,7 +7,6 @@ index, the irregular forms and one line of the data for each sense.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import zipfile
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 
 from dialbench.errors import InputError
+from dialbench.files.folders import nltk_folders
 
 # The endings that Morphy replaces, as in WordNet's own `morph.c` and in nltk.
 _ENDINGS = {
@@ -50,7 +50,7 @@ class WordNet:
     @classmethod
     def find(cls, data: Path | None) -> WordNet | None:
         """The first WordNet in `data`/nltk_data, NLTK_DATA or nltk's own folders, or None."""
-        for folder in _folders(data):
+        for folder in nltk_folders(data):
             for name in ("wordnet.zip", "wordnet"):
                 path = folder / "corpora" / name
                 if path.is_file() or (path / "index.noun").is_file():
@@ -123,12 +123,3 @@ class WordNet:
 
 
 _Part = tuple[dict[str, list[int]], dict[str, list[str]], bytes]
-
-
-def _folders(data: Path | None) -> Iterator[Path]:
-    if data is not None:
-        yield data / "nltk_data"
-    yield from map(Path, filter(None, os.environ.get("NLTK_DATA", "").split(os.pathsep)))
-    from nltk.data import path as nltk_folders
-
-    yield from map(Path, nltk_folders)

@@ -33,7 +33,8 @@ def _texts(
     words: Interner | None = None,
 ) -> Texts:
     given = [()] * len(responses) if references is None else references
-    examples = [Example(str(i), f"d{i // 2}", (), tuple(own)) for i, own in enumerate(given)]
+    context = ("a b", "c")
+    examples = [Example(str(i), f"d{i // 2}", context, tuple(own)) for i, own in enumerate(given)]
     pairs = zip(examples, responses, strict=True)
     return Texts.build(pairs, tokenizer(tokenize), words, verbatim=True)
 
@@ -83,6 +84,17 @@ def _letters(texts: list[str]) -> np.ndarray[Any, Any]:
     return np.array([[1, *(text.count(letter) for letter in "abcdefgh")] for text in texts])
 
 
+class LetterJudge:
+    """Says what follows by how many letters two texts share."""
+
+    name = "letters"
+
+    def __call__(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray[Any, Any]:
+        """(pairs, 3) probabilities."""
+        shared = [len(set(one) & set(other) - {" "}) for one, other in pairs]
+        return np.array([[n + 0.5, 1.0, 2.0] for n in shared]) / (np.array(shared)[:, None] + 3.5)
+
+
 @pytest.fixture(scope="session")
 def every_metric(tiny_wordnet: Path, tiny_vectors: Vectors) -> Callable[..., list[Metric[Any]]]:
     """`every_metric(*names)`: measures with the tiny resources and the whitespace tokeniser."""
@@ -91,6 +103,7 @@ def every_metric(tiny_wordnet: Path, tiny_vectors: Vectors) -> Callable[..., lis
         "vectors": tiny_vectors,
         "training": Training(map(str.split, ("a b c d e", "a b", "f g h a"))),
         "sentences": SentenceModel(_letters, "letters"),
+        "judge": LetterJudge(),
     }
 
     def make(*names: str) -> list[Metric[Any]]:

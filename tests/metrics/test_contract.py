@@ -15,7 +15,8 @@ from dialbench.metrics.registry import DEFAULT, SCORED, MetricSettings, create, 
 from dialbench.metrics.texts import Interner
 
 ORDERED = {"mtld", "mattr", "mattr-50"}
-LOWER = {"self-bleu", "generic-rate", "duplicate-rate", "copy-rate"}
+LOWER = {"self-bleu", "generic-rate", "duplicate-rate", "copy-rate", "ue-contradict"}
+UNRANKED = {"length", "ue-neutral"}
 
 sentence = st.lists(st.sampled_from("abcdefgzq"), max_size=8).map(" ".join)
 example = st.tuples(sentence, st.lists(sentence, max_size=3).map(tuple))
@@ -110,7 +111,7 @@ def test_every_name_makes_a_measure_of_that_name(every_metric):
     metrics = every_metric(*names())
     assert [metric.name for metric in metrics] == names()
     assert len({metric.signature for metric in metrics}) == len(metrics)
-    assert {metric.name for metric in metrics if metric.direction == "none"} == {"length"}
+    assert {metric.name for metric in metrics if metric.direction == "none"} == UNRANKED
     assert {metric.name for metric in metrics if metric.direction == "lower"} == LOWER
     assert all(metric.signature.endswith("|tok:whitespace|v:1") for metric in metrics)
 

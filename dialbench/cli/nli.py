@@ -1,0 +1,44 @@
+"""The embedded judge: how it is made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dialbench.cli.options import POSITIVE, data_option
+
+
+@click.group()
+def nli() -> None:
+    """Make the NLI model that judges utterance entailment."""
+
+
+@nli.command()
+@data_option
+@click.option(
+    "--out", type=click.Path(path_type=Path, file_okay=False), default="nli", show_default=True
+)
+@click.option("--seed", type=int, default=1, show_default=True)
+@click.option(
+    "--dialogue-pairs",
+    type=POSITIVE,
+    default=500,
+    show_default=True,
+    help="Pairs made from DailyDialog, of each of three kinds.",
+)
+def train(data: Path | None, out: Path, seed: int, dialogue_pairs: int) -> None:
+    """Train the adaptation of the embedded judge and write it with its card.
+
+    Takes about an hour. The same command again goes on where this one stopped. `--nli OUT` judges
+    with what was made.
+    """
+    from dialbench.corpora.base import data_folder
+    from dialbench.nli.course import train as train_judge
+
+    def tell(line: str) -> None:
+        click.echo(line, err=True)
+
+    folder = data_folder(data)
+    for path in train_judge(folder, out, seed=seed, dialogue=dialogue_pairs, tell=tell):
+        click.echo(path)

@@ -1,0 +1,136 @@
+"""Does a response follow from what was said before it: utterance entailment, by an NLI model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialbench.metrics.base import Direction, MeanMetric
+from dialbench.metrics.texts import Texts
+from dialbench.text.written import written
+
+Floats = NDArray[np.float64]
+_LABELS = 3
+_NO_CONTEXT = "no response has a context"
+WEIGHTS = {
+    "ue": (1, 0, -1, 0, 0, 0),
+    "ue-soft": (0, 0, 0, 1, 0, -1),
+    "ue-entail": (1, 0, 0, 0, 0, 0),
+    "ue-neutral": (0, 1, 0, 0, 0, 0),
+    "ue-contradict": (0, 0, 1, 0, 0, 0),
+    "ue-p-entail": (0, 0, 0, 1, 0, 0),
+}
+"""What each measure makes of the columns of `Verdicts.of`."""
+
+
+class Judge(Protocol):
+    """An NLI model: whether the second text of a pair follows from the first.
+
+    Attributes:
+        name: who it is, with its revision.
+    """
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+
+    def __call__(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.floating]:
+        """(pairs, 3) probabilities of entailment, neutral and contradiction."""
+
+
+class Verdicts:
+    """What a judge says of responses, worked out once for all measures that read it.
+
+    Args:
+        judge: of (turn of the context, response).
+    """
+
+    def __init__(self, judge: Judge) -> None:
+        self.name = judge.name
+        self._judge = judge
+
+    def of(self, texts: Texts) -> Floats:
+        """(responses, 6) means over the turns of the context, NaN where there is none.
+
+        The shares of the labels entailment, neutral and contradiction, then their mean
+        probabilities. An empty response is neutral to everything.
+        """
+        turns = [[said for turn in own if (said := written(turn))] for own in texts.contexts]
+        owners = np.repeat(np.arange(len(texts)), [len(own) for own in turns])
+        spoken = texts.responses.lengths[owners] > 0
+        found = np.tile([0.0, 1.0, 0.0], (len(owners), 1))
+        responses = [written(response) for response in texts.said]
+        premises = [turn for own in turns for turn in own]
+        asked = [(premises[i], responses[owners[i]]) for i in np.flatnonzero(spoken)]
+        if asked:
+            found[spoken] = self._judge(asked)
+        labels = np.eye(_LABELS)[found.argmax(axis=1)]
+        return _means(np.hstack([labels, found]), owners, len(texts))
+
+
+def _means(rows: Floats, owners: NDArray[np.int64], count: int) -> Floats:
+    """(count, columns) the mean of the rows of each owner; NaN where it has none."""
+    sums = np.zeros((count, rows.shape[1]))
+    np.add.at(sums, owners, rows)
+    sizes = np.bincount(owners, minlength=count)[:, None]
+    return np.divide(sums, sizes, out=np.full_like(sums, np.nan), where=sizes > 0)
+
+
+class Entailment(MeanMetric):
+    """ue and its kin: a judge reads each turn of the context and the response, mean, mean.
+
+    Lee, Lee and Gan (2022): per turn of the context, entailment counts 1, neutral 0 and
+    contradiction -1; the mean over the turns, then over the responses. An empty response counts
+    as neutral; examples without context are left out. Values of different judges do not compare.
+
+    Args:
+        name: ue (labels, in [-1, 1]), ue-soft (probability of entailment minus that of
+            contradiction, in [-1, 1]), ue-entail, ue-neutral, ue-contradict (shares of the
+            labels) or ue-p-entail (mean probability of entailment).
+        tokenizer: name of the tokeniser, which decides what is empty.
+        verdicts: of the judge; None gives NaN and a reason.
+        missing: why there are none.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset({"judge"})
+    verbatim: ClassVar[bool] = True
+
+    def __init__(self, name: str, tokenizer: str, verdicts: Verdicts | None, missing: str) -> None:
+        source = verdicts.name if verdicts else "missing"
+        super().__init__(
+            name, f"{name}|premise:turn|hypothesis:response|text:written|judge:{source}", tokenizer
+        )
+        self._verdicts, self._weights = verdicts, np.array(WEIGHTS[name])
+        self.missing = "" if verdicts else missing
+
+    def values(self, texts: Texts) -> Floats:
+        """(responses,) mean over the turns of the context."""
+        if self._verdicts is None:
+            return np.full(len(texts), np.nan)
+        values: Floats = texts.once(self._verdicts.of) @ self._weights
+        return values
+
+    def absence(self) -> str:
+        """What is missing."""
+        return self.missing or _NO_CONTEXT
+
+
+class Neutrality(Entailment):
+    """ue-neutral: a share of which neither more nor less is better."""
+
+    direction: ClassVar[Direction] = "none"
+
+
+class Contradiction(Entailment):
+    """ue-contradict: a share of which less is better."""
+
+    direction: ClassVar[Direction] = "lower"
+
+
+KINDS: dict[str, type[Entailment]] = dict.fromkeys(WEIGHTS, Entailment) | {
+    "ue-neutral": Neutrality,
+    "ue-contradict": Contradiction,
+}
+"""The measures by name."""

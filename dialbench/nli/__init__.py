@@ -1,0 +1,1 @@
+"""Natural-language inference: who judges whether one sentence follows from another."""

@@ -1,0 +1,129 @@
+"""What there is to know about a trained adaptation, as Markdown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+
+from dialbench.nli.adaptation import ALPHA, RANK
+from dialbench.nli.course import Course
+from dialbench.nli.examination import Examined, Sane
+from dialbench.nli.pairs import LABELS
+from dialbench.nli.training import TrainingSettings
+
+_TEXT = """\
+# The embedded judge of utterance entailment
+
+MiniLM-L6 (all-MiniLM-L6-v2, Apache-2.0) as a cross-encoder of premise and hypothesis, with a
+low-rank adaptation of every linear layer (rank {rank}, alpha {alpha}) and a classifier on top.
+`{file}` holds the {parameters:,} learned numbers in float16; the base weights come with the extra
+`offline`, and the adaptation is merged into them at load. sha256 of the base
+`{base}`,
+of the adaptation
+`{sha256}`.
+
+Values of `ue` with this judge do not compare with those of another one.
+
+## Training
+
+    {command}
+
+One pass over those {pairs:,} of the pairs below that have at most {longest} pieces, {batch_size} a
+step, those of about one length together. Adam; the rate rises to {learning_rate} over {warmup:.0%}
+of the steps and falls in a straight line to zero; gradients are clipped at {clip}; nothing drops
+out; seed {seed}; {dtype}.
+
+{taught}
+
+The last row is made from the turns of DailyDialog's training split, {dialogue} pairs of each kind:
+turns of two dialogues (neutral); a turn with itself or one of its statements (entailment); a
+statement with its negation (contradiction). No text is part of the adaptation; whether the
+licences of texts bind what was learned from them is for its user to judge.
+
+## Held-out sets
+
+Never trained on. Rows of a confusion are true labels, columns labels given, both in the order
+{labels}.
+
+{examined}
+
+## Sanity
+
+{contexts:,} contexts of DailyDialog's validation split, at most five turns each.
+
+{levels}
+
+True next turns less turns of other dialogues, with 95 % intervals over dialogues:
+
+{margins}
+
+Of the pairs of a turn and a turn of another dialogue {unlike:.0%} are called contradictions.
+"""
+
+
+def card(
+    course: Course,
+    settings: TrainingSettings,
+    examined: Sequence[Examined],
+    sane: Sane,
+    facts: dict[str, object],
+) -> str:
+    """The card of an adaptation.
+
+    Args:
+        course: what it was taught.
+        settings: how.
+        examined: what it made of each held-out set.
+        sane: what it made of dialogue.
+        facts: base, file, sha256, parameters, command, dtype, pairs, and contexts of the sanity
+            suite.
+    """
+    return _TEXT.format(
+        rank=RANK,
+        alpha=ALPHA,
+        taught="\n".join(_taught(course)),
+        dialogue=course.dialogue,
+        labels=", ".join(LABELS),
+        examined="\n".join(_examined(examined)),
+        levels="\n".join(_levels(sane)),
+        margins="\n".join(_margins(sane)),
+        unlike=sane.unlike,
+        **asdict(settings),
+        **facts,
+    )
+
+
+def _taught(course: Course) -> Iterator[str]:
+    yield "| file | collection | licence | pairs |"
+    yield "|---|---|---|---|"
+    for source, count in course.counts:
+        yield f"| `{source.name}` | {source.title} | {source.licence} | {count:,} |"
+    yield f"| | in the manner of dialogue | CC BY-NC-SA 4.0 | {course.dialogue_pairs:,} |"
+
+
+def _examined(found: Sequence[Examined]) -> Iterator[str]:
+    yield "| file | collection | licence | pairs | accuracy | confusion |"
+    yield "|---|---|---|---|---|---|"
+    for one in found:
+        rows = "; ".join(" ".join(f"{n:,}" for n in row) for row in one.confusion.tolist())
+        source, count = one.source, int(one.confusion.sum())
+        yield (
+            f"| `{source.name}` | {source.title} | {source.licence} | {count:,} "
+            f"| {one.accuracy:.2%} | {rows} |"
+        )
+
+
+def _levels(sane: Sane) -> Iterator[str]:
+    yield "| response | how many | UE |"
+    yield "|---|---|---|"
+    for name, count, level in sane.levels:
+        yield f"| {name} | {count:,} | {level:+.3f} |"
+
+
+def _margins(sane: Sane) -> Iterator[str]:
+    yield "| measure | difference | from | to |"
+    yield "|---|---|---|---|"
+    for name, found in sane.margins:
+        low, high = found.interval or (math.nan, math.nan)
+        yield f"| `{name}` | {found.value:+.3f} | {low:+.3f} | {high:+.3f} |"

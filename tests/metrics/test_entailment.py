@@ -1,0 +1,115 @@
+"""Utterance entailment, by judges whose verdicts are known."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from dialbench.metrics import registry
+from dialbench.metrics.registry import MetricSettings, create
+from dialbench.metrics.texts import Texts
+from dialbench.records import Example
+from dialbench.text.tokenizer import tokenize
+
+NAMES = ["ue", "ue-soft", "ue-entail", "ue-neutral", "ue-contradict", "ue-p-entail"]
+SAID = {"yes": (0.7, 0.2, 0.1), "hm": (0.3, 0.4, 0.3), "no": (0.0, 0.4, 0.6)}
+
+
+class Verbal:
+    """Says what the first word of the premise tells it to."""
+
+    name = "verbal@1"
+
+    def __init__(self):
+        self.asked = []
+
+    def __call__(self, pairs):
+        self.asked += pairs
+        return np.array([SAID[premise.split()[0].lower().strip(",")] for premise, _ in pairs])
+
+
+def texts_of(*answered):
+    """Texts of (context, response)."""
+    pairs = [(Example(str(i), str(i), tuple(c), ()), said) for i, (c, said) in enumerate(answered)]
+    return Texts.build(pairs, tokenize, verbatim=True)
+
+
+def scores(judge, texts, names=NAMES):
+    metrics = create(names, MetricSettings(judge=judge))
+    return {metric.name: metric.score(metric.statistics(texts)) for metric in metrics}
+
+
+def test_the_mean_over_turns_then_over_responses():
+    texts = texts_of((["yes", "yes", "hm", "no"], "well"), (["no"], "well"))
+    assert scores(Verbal(), texts) == pytest.approx(
+        {
+            "ue": ((1 + 1 + 0 - 1) / 4 + -1) / 2,
+            "ue-soft": ((0.6 + 0.6 + 0 - 0.6) / 4 - 0.6) / 2,
+            "ue-entail": (2 / 4 + 0) / 2,
+            "ue-neutral": (1 / 4 + 0) / 2,
+            "ue-contradict": (1 / 4 + 1) / 2,
+            "ue-p-entail": ((0.7 + 0.7 + 0.3) / 4 + 0) / 2,
+        }
+    )
+
+
+def test_an_empty_response_is_neutral_and_counted_and_nobody_is_asked():
+    judge = Verbal()
+    texts = texts_of((["yes"], ""), (["yes"], "  \n"), (["yes"], "well"))
+    found = scores(judge, texts)
+    assert found["ue"] == pytest.approx(1 / 3)
+    assert found["ue-neutral"] == pytest.approx(2 / 3)
+    assert found["ue-p-entail"] == pytest.approx(0.7 / 3)
+    assert set(judge.asked) == {("yes", "well")}
+
+
+def test_examples_without_context_are_left_out():
+    texts = texts_of(([], "well"), (["no"], "well"), (["", " "], "well"), (["", "yes"], "well"))
+    (metric,) = create(["ue"], MetricSettings(judge=Verbal()))
+    statistics = metric.statistics(texts)
+    np.testing.assert_array_equal(metric.per_response(statistics), [np.nan, -1, np.nan, 1])
+    assert metric.count(statistics) == 2
+    alone = metric.statistics(texts_of(([], "well")))
+    assert math.isnan(metric.score(alone))
+    assert metric.reason(alone) == "no response has a context"
+
+
+def test_the_judge_reads_texts_as_people_write_them():
+    judge = Verbal()
+    scores(judge, texts_of((["Yes , it ’ s late ."], "I don ' t know !")), ["ue"])
+    assert judge.asked == [("Yes, it’s late.", "I don't know!")]
+
+
+def test_all_measures_ask_once():
+    judge = Verbal()
+    scores(judge, texts_of((["yes", "no"], "well"), (["hm"], "never")))
+    assert len(judge.asked) == 3
+
+
+def test_the_signature_names_the_judge():
+    judged, without = (create(NAMES, MetricSettings(judge=judge)) for judge in (Verbal(), None))
+    assert all("|judge:verbal@1|tok:default|" in metric.signature for metric in judged)
+    assert all("|judge:missing|" in metric.signature for metric in without)
+    assert [metric.direction for metric in judged] == [
+        *("higher", "higher", "higher", "none", "lower", "higher")
+    ]
+
+
+def test_without_a_judge_the_reason_says_what_to_do():
+    settings = MetricSettings(missing_judge="install the extra")
+    for metric in create(NAMES, settings):
+        statistics = metric.statistics(texts_of((["yes"], "well")))
+        assert math.isnan(metric.score(statistics))
+        assert metric.reason(statistics) == metric.missing == "install the extra"
+
+
+def test_the_judge_is_asked_for_and_never_a_default():
+    assert registry.needs(NAMES) == {"judge"}
+    assert not set(NAMES) & set(registry.SCORED)
+
+
+def test_contexts_follow_their_responses_into_parts():
+    texts = texts_of((["a"], "x"), (["b", "c"], "y"), (["d"], "z"))
+    assert texts.part(1, 3).contexts == [("b", "c"), ("d",)]

@@ -1,0 +1,85 @@
+"""A judge named on the command line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dialbench.nli.loading import find
+
+SAID = [
+    (["Two dogs run across a field.", "A man is sleeping on a bench."], "A person is asleep."),
+    (["A woman is reading a letter."], ""),
+    ([], "The dogs are asleep on a bed."),
+]
+
+
+@pytest.fixture
+def responses(tmp_path):
+    path = tmp_path / "mine.jsonl"
+    lines = [{"context": context, "response": said} for context, said in SAID]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def test_finished_responses_are_judged_by_the_named_model(command, checkpoint, responses):
+    folder = checkpoint()
+    said = command("score", responses, "--metrics", "ue,ue-soft", "--nli", folder, "--json")
+    found = json.loads(said.out)["metrics"]
+    context, response = SAID[0]
+    judge = find(str(folder))
+    chances = judge([(turn, response) for turn in context]).astype(float)
+    labels = chances.argmax(axis=1)
+    expected = sum({0: 1, 1: 0, 2: -1}[label] for label in labels.tolist()) / 2
+    assert found["ue"]["value"] == pytest.approx((expected + 0) / 2)
+    assert found["ue-soft"]["value"] == pytest.approx((chances[:, 0] - chances[:, 2]).mean() / 2)
+    assert found["ue"]["n"] == 2
+    assert f"|judge:{judge.name}|" in found["ue"]["signature"]
+
+
+def test_the_paraformer_convention_has_ue(command, checkpoint, responses):
+    arguments = ("--convention", "paraformer", "--nli", checkpoint(), "--json")
+    found = json.loads(command("score", responses, *arguments).out)["metrics"]
+    assert list(found) == ["Dist-1", "Dist-2", "Dist-3", "UE"]
+    assert found["UE"]["measure"] == "ue"
+    assert found["UE"]["value"] is not None
+
+
+def test_a_run_keeps_what_its_judge_said(command, checkpoint, tmp_path, monkeypatch):
+    runs, folder = tmp_path / "runs", checkpoint()
+    arguments = (
+        *("run", "--models", "copy-last,most-frequent", "--limit-test", 6, "--out", runs),
+        *("--metrics", "ue", "--nli", folder, "--formats", "csv", "--progress", "none"),
+    )
+    assert command(*arguments).code == 0
+    (kept,) = (runs / "judged").iterdir()
+    (scores,) = {
+        path.read_text().count("judge:tiny") for path in runs.glob("answers/*/scores/*/*.json")
+    }
+    assert scores
+    before = kept.read_bytes()
+    for path in runs.glob("answers/*/scores/*/*"):
+        path.unlink()
+
+    class Mute:
+        name = find(str(folder)).name
+
+        def __call__(self, pairs):
+            raise AssertionError("what was judged is judged again")
+
+    monkeypatch.setattr("dialbench.nli.loading.find", lambda model: Mute())
+    assert command(*arguments).code == 0
+    assert kept.read_bytes() == before
+
+
+def test_a_model_that_is_not_there_is_one_line(command, responses):
+    said = command("score", responses, "--metrics", "ue", "--nli", "nobody/none")
+    assert said.code == 2
+    assert said.err.count("\n") == 1
+    assert "--nli nobody/none: is neither a folder nor a model in the local cache" in said.err
+
+
+def test_measures_without_a_judge_need_none(command, responses):
+    said = command("score", responses, "--metrics", "length", "--nli", "nobody/none", "--json")
+    assert json.loads(said.out)["metrics"]["length"]["value"] == pytest.approx(13 / 3)

@@ -1,0 +1,85 @@
+"""The embedded judge made from beginning to end, and how a judge is examined."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dialbench.nli import embedded
+from dialbench.nli.cache import Remembering
+from dialbench.nli.examination import examine, sanity
+from dialbench.nli.loading import find
+from dialbench.nli.pairs import HELD_OUT, TRAINING
+from dialbench.records import Example
+
+from .conftest import DIALOGUES
+
+
+def test_the_command_makes_weights_and_a_card(command, base, lessons, tmp_path, monkeypatch):
+    out = tmp_path / "judge"
+    train = ("nli", "train", "--data", lessons, "--out", out, "--dialogue-pairs", "2")
+    said = command(*train)
+    weights, card = out / embedded.WEIGHTS.name, out / "minilm-l6-nli.md"
+    assert (said.code, said.out.split()) == (0, [str(weights), str(card)])
+    text = card.read_text()
+    assert all(f"`{source.name}`" in text for source in (*TRAINING, *HELD_OUT))
+    assert "dialbench nli train --seed 1 --dialogue-pairs 2" in text
+    assert "| | in the manner of dialogue | CC BY-NC-SA 4.0 | 6 |" in text
+    assert "One pass over those 30 of the pairs" in text
+    assert str(tmp_path) not in text
+    first = weights.read_bytes()
+    again = command(*train)
+    assert (again.code, weights.read_bytes(), card.read_text()) == (0, first, text)
+    monkeypatch.setattr("dialbench.nli.loading.demand_sane", lambda judge, where: None)
+    assert find(str(out)).name.split("@")[1] in text
+
+
+def test_without_data_the_folder_is_named(command, base, tmp_path):
+    said = command("nli", "train", "--data", tmp_path, "--out", tmp_path / "out")
+    assert said.code == 2
+    assert "snli_train_part.tsv: cannot be read" in said.err
+
+
+def test_a_confusion_has_true_labels_in_rows(reader, lessons):
+    # By its common words: neutral, neutral, contradiction for "The party was crowded.", neutral.
+    found = examine(reader, HELD_OUT[0], lessons)
+    labels = reader([(p, h) for p, h in reader.asked[:4]]).argmax(axis=1)
+    expected = np.zeros((3, 3), int)
+    for true, given in zip([0, 1, 2, 0], labels, strict=True):
+        expected[true, given] += 1
+    np.testing.assert_array_equal(found.confusion, expected)
+    assert found.accuracy == pytest.approx(np.trace(expected) / 4)
+
+
+@pytest.fixture
+def examples():
+    return [
+        Example(f"{d}-{i}", str(d), tuple(turns[:i]), (turns[i],))
+        for d, turns in enumerate(DIALOGUES)
+        for i in range(1, len(turns))
+    ]
+
+
+def test_the_sanity_suite_knows_what_it_asks(reader, examples):
+    found = sanity(Remembering(reader), examples)
+    levels = {name: (count, level) for name, count, level in found.levels}
+    assert levels["a turn, given itself"] == (6, 1.0)
+    assert levels["the true next turn, given the context"][0] == 6
+    denied = [(p, h) for p, h in reader.asked if h.startswith("It is false that ")]
+    assert denied
+    assert all(h.lower() == f"it is false that {p}".lower() for p, h in denied)
+    true, unlike = (level for _, _, level in found.levels[-2:])
+    margin = dict(found.margins)["ue"]
+    assert margin.value == pytest.approx(true - unlike)
+    low, high = margin.interval
+    assert low < margin.value < high
+    assert 0 <= found.unlike <= 1
+
+
+def test_turns_of_other_dialogues_are_of_others(reader, examples):
+    home = {turn: number for number, turns in enumerate(DIALOGUES) for turn in turns}
+    sanity(reader, examples)
+    true = {(turn, e.references[0]) for e in examples for turn in e.context}
+    strange = [(p, h) for p, h in reader.asked if h in home and (p, h) not in true and p != h]
+    assert strange
+    assert all(home[p] != home[h] for p, h in strange)

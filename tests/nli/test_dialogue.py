@@ -1,0 +1,80 @@
+"""Pairs made from dialogues."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from dialbench.nli.dialogue import dialogue_pairs, embedded, is_statement, negation
+from dialbench.nli.pairs import LABELS
+from dialbench.records import Dialogue
+
+from .conftest import DIALOGUES
+
+
+@pytest.mark.parametrize(
+    ("sentence", "negated"),
+    [
+        ("The boat is at the pier.", "The boat is not at the pier."),
+        ("I'm ready to leave now.", "I'm not ready to leave now."),
+        ("We will be there soon.", "We will not be there soon."),
+        ("She’s my aunt from Perth.", "She’s not my aunt from Perth."),
+        ("I like the small boats that are red.", None),
+        ("You can't park here.", None),
+        ("There is no bread left.", None),
+    ],
+)
+def test_not_goes_behind_the_auxiliary_of_the_sentence_itself(sentence, negated):
+    assert negation(sentence) == negated
+
+
+@pytest.mark.parametrize(
+    ("sentence", "denied"),
+    [
+        ("The boat is at the pier.", True),
+        ("The boat is where?", False),
+        ("Really nice weather today.", False),
+        ("I see.", False),
+        ("It is late. We must go now.", False),
+        ("The boat is at the pier", False),
+    ],
+)
+def test_what_can_be_denied(sentence, denied):
+    assert is_statement(sentence) == denied
+
+
+def test_only_i_keeps_its_capital_behind_that():
+    assert embedded("The boat left.") == "the boat left."
+    assert embedded("I'm late.") == "I'm late."
+    assert embedded("It is late.") == "it is late."
+
+
+@pytest.fixture
+def dialogues():
+    return [Dialogue(str(i), tuple(turns), "train") for i, turns in enumerate(DIALOGUES)]
+
+
+def test_each_kind_has_its_label_and_its_dose(dialogues):
+    pairs = dialogue_pairs(dialogues, 2, seed=3)
+    assert Counter(LABELS[pair.label] for pair in pairs) == dict.fromkeys(LABELS, 2)
+    home = {turn: number for number, turns in enumerate(DIALOGUES) for turn in turns}
+    for premise, hypothesis, label in pairs:
+        if LABELS[label] == "neutral":
+            assert home[premise] != home[hypothesis]
+        elif LABELS[label] == "entailment":
+            assert hypothesis in premise
+        else:
+            longer, shorter = sorted((premise, hypothesis), key=len, reverse=True)
+            assert shorter in home
+            assert "not " in longer
+
+
+def test_the_seed_alone_decides(dialogues):
+    one, same, other = (dialogue_pairs(dialogues, 3, seed) for seed in (1, 1, 2))
+    assert one == same != other
+
+
+def test_few_dialogues_give_few_pairs(dialogues):
+    assert dialogue_pairs(dialogues[:1], 50, seed=1)
+    assert dialogue_pairs([], 50, seed=1) == []

@@ -1,0 +1,37 @@
+"""The judge that comes with the suite, as it was trained; and what it is without its base."""
+
+from __future__ import annotations
+
+from dialbench.nli import embedded
+from dialbench.nli.judge import LABELS
+from dialbench.nli.loading import find
+from dialbench.scoring import ScoringSettings, build_metrics
+
+PLAIN = [
+    ("The ferry leaves at noon.", "The ferry leaves at noon.", "entailment"),
+    ("I bought two tickets and some bread.", "I bought some bread.", "entailment"),
+    ("A girl is playing the violin.", "A child makes music.", "entailment"),
+    ("The kitchen is clean.", "The kitchen is not clean.", "contradiction"),
+    ("It is not true that he is my brother.", "He is my brother.", "contradiction"),
+    ("All of the windows are open.", "All of the windows are closed.", "contradiction"),
+    ("Two men are talking in a cafe.", "The men are brothers.", "neutral"),
+    ("She is waiting for the bus.", "She is going to see her mother.", "neutral"),
+]
+
+
+def test_plain_pairs_come_out_right(base):
+    judge = find(None)
+    found = judge([(premise, hypothesis) for premise, hypothesis, _ in PLAIN]).argmax(axis=1)
+    assert [LABELS[i] for i in found] == [label for _, _, label in PLAIN]
+
+
+def test_the_adaptation_is_small():
+    assert embedded.WEIGHTS.stat().st_size < 1_500_000
+
+
+def test_without_the_extra_the_column_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(embedded, "_PACKAGE", "no_such_package")
+    (metric,) = build_metrics(ScoringSettings.of(metrics=["ue"]))
+    assert metric.missing == embedded.MISSING
+    assert "dialbench[offline]" in embedded.MISSING
+    assert "--nli" in embedded.MISSING
