@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self, TextIO
+from typing import TYPE_CHECKING, Literal, Protocol, Self, TextIO
 
 from dialbench.adapter import Progress
 
@@ -55,6 +55,22 @@ class _Row:
         return (now - self.since) * max(0.0, end - done) / (done - self.first)
 
 
+class Display(Protocol):
+    """Where jobs are shown, each by its label."""
+
+    def update(self, label: str, stage: str, numbers: dict[str, float]) -> None:
+        """Shows how far a job is: stage; epoch, epochs, step, steps, loss, rate."""
+
+    def done(self, label: str, seconds: float) -> None:
+        """Tells that a job is finished and how long it took."""
+
+    def failed(self, label: str, reason: str) -> None:
+        """Tells that a job failed and why."""
+
+    def say(self, text: str) -> None:
+        """Writes a line of its own."""
+
+
 class JobProgress(Progress):
     """Passes on what one job reports.
 
@@ -62,13 +78,13 @@ class JobProgress(Progress):
         notes: the warnings so far, each once, in order.
     """
 
-    def __init__(self, board: Board, label: str) -> None:
+    def __init__(self, board: Display, label: str) -> None:
         self._board, self._label = board, label
         self.notes: list[str] = []
 
     def update(self, stage: str, **numbers: float) -> None:
         """Shows how far `stage` is: epoch, epochs, step, steps, loss, rate (examples a second)."""
-        self._board._update(self._label, stage, numbers)
+        self._board.update(self._label, stage, numbers)
 
     def warn(self, text: str) -> None:
         """Shows a warning and keeps it for the notes; said again, it is not shown again."""
@@ -78,7 +94,7 @@ class JobProgress(Progress):
             self._board.say(f"{self._label}: warning: {text}")
 
 
-class Board:
+class Board(Display):
     """The display of all running jobs, to be used as a context manager; threads may share it.
 
     Args:
@@ -116,10 +132,6 @@ class Board:
             self._live.stop()
             self._live = None
 
-    def job(self, label: str) -> JobProgress:
-        """Where the job called `label` reports."""
-        return JobProgress(self, label)
-
     def done(self, label: str, seconds: float) -> None:
         """Tells that a job is finished and how long it took."""
         self._end(label, f"{label}: done in {_duration(seconds)}")
@@ -138,7 +150,8 @@ class Board:
             else:
                 print(text, file=self._stream, flush=True)
 
-    def _update(self, label: str, stage: str, numbers: dict[str, float]) -> None:
+    def update(self, label: str, stage: str, numbers: dict[str, float]) -> None:
+        """Shows how far a job is."""
         with self._lock:
             before = self._rows.get(label)
             row = _Row(label, stage, numbers)

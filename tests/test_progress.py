@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from dialbench.adapter import Progress
-from dialbench.progress import Board
+from dialbench.progress import Board, JobProgress
 
 NAME = "paraformer-n[layout=full] on demo"
 
@@ -35,7 +35,7 @@ def lines(stream: io.StringIO) -> list[str]:
 def test_plain_has_a_line_for_each_stage_and_epoch() -> None:
     stream = io.StringIO()
     with Board("plain", stream) as board:
-        progress = board.job(NAME)
+        progress = JobProgress(board, NAME)
         for epoch in (1, 2):
             for step in (1, 2, 3):
                 progress.update(
@@ -57,7 +57,7 @@ def test_plain_has_a_line_for_each_stage_and_epoch() -> None:
 def test_plain_keeps_jobs_apart() -> None:
     stream = io.StringIO()
     with Board("plain", stream) as board:
-        first, second = board.job("a"), board.job("b")
+        first, second = JobProgress(board, "a"), JobProgress(board, "b")
         first.update("train", epoch=1)
         second.update("train", epoch=1)
         first.update("train", epoch=2)
@@ -74,7 +74,7 @@ def test_plain_keeps_jobs_apart() -> None:
 def test_a_warning_is_shown_once_and_kept() -> None:
     stream = io.StringIO()
     with Board("plain", stream) as board:
-        progress = board.job("a")
+        progress = JobProgress(board, "a")
         for text in ("half\nprecision", "half precision", "slow"):
             progress.warn(text)
         board.say("by the way")
@@ -86,7 +86,7 @@ def test_a_warning_is_shown_once_and_kept() -> None:
 @pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])
 def test_none_says_nothing_and_keeps_warnings(stream: io.StringIO) -> None:
     with Board("none", stream) as board:
-        progress = board.job("a")
+        progress = JobProgress(board, "a")
         progress.update("train", epoch=1)
         progress.warn("slow")
         board.done("a", 1)
@@ -131,7 +131,7 @@ def test_the_table_shows_running_jobs_with_brackets_and_time_left(
 ) -> None:
     clock = Clock()
     board = rich_board(monkeypatch, clock)
-    progress = board.job(NAME)
+    progress = JobProgress(board, NAME)
     progress.update("train", epoch=1, epochs=4, step=1, steps=10, loss=2.34567, rate=12.4)
     clock.now = 60.0
     progress.update("train", epoch=2, epochs=4, step=1, steps=10, loss=1.5, rate=12.4)
@@ -146,7 +146,7 @@ def test_the_table_shows_running_jobs_with_brackets_and_time_left(
 def test_time_left_starts_anew_with_each_stage(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     board = rich_board(monkeypatch, clock)
-    progress = board.job("a")
+    progress = JobProgress(board, "a")
     progress.update("train", epoch=1, epochs=1, step=1, steps=2)
     clock.now = 100.0
     progress.update("respond", step=500, steps=1000)
@@ -159,7 +159,7 @@ def test_time_left_starts_anew_with_each_stage(monkeypatch: pytest.MonkeyPatch) 
 def test_rich_prints_outcomes_as_they_are_and_cleans_up(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = Terminal()
     with rich_board(monkeypatch, Clock(), stream) as board:
-        progress = board.job(NAME)
+        progress = JobProgress(board, NAME)
         progress.update("train", epoch=1)
         progress.warn("[bold]slow[/bold]")
         board.failed(NAME, "no [data]")
@@ -184,8 +184,8 @@ def test_drawing_does_not_wait_for_who_is_printing(monkeypatch: pytest.MonkeyPat
             return super().write(text)
 
     with rich_board(monkeypatch, Clock(), Slow()) as board:
-        board.job("a").update("train", epoch=1)
-        board.job("b").update("train", epoch=1)
+        JobProgress(board, "a").update("train", epoch=1)
+        JobProgress(board, "b").update("train", epoch=1)
         board.done("a", 1)
     assert drawn == [True]
 
@@ -195,7 +195,7 @@ def test_threads_can_share_a_board() -> None:
     with Board("plain", stream) as board:
 
         def work(label: str) -> None:
-            progress = board.job(label)
+            progress = JobProgress(board, label)
             for epoch in range(1, 51):
                 progress.update("train", epoch=epoch, epochs=50)
             board.done(label, 1)

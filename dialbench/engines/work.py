@@ -11,11 +11,29 @@ from typing import Literal
 from dialbench.adapter import Adapter, Run
 from dialbench.errors import DialbenchError, SystemFailed
 from dialbench.plan import Task
-from dialbench.progress import Board, JobProgress
+from dialbench.progress import Display, JobProgress
 from dialbench.records import Responses
 from dialbench.store.layout import Store
 
 Overwrite = Literal["never", "missing", "always"]
+
+
+@dataclass
+class Memory:
+    """What one run knows of its trainings, whichever process did them; by fingerprint.
+
+    Attributes:
+        retrained: what was trained anew already.
+        failures: why others failed, so that none is tried twice.
+    """
+
+    retrained: set[str] = field(default_factory=set)
+    failures: dict[str, str] = field(default_factory=dict)
+
+    def update(self, other: Memory) -> None:
+        """Takes in what another process knows."""
+        self.retrained |= other.retrained
+        self.failures |= other.failures
 
 
 @dataclass
@@ -28,14 +46,14 @@ class Worker:
         board: where progress is shown.
         overwrite: `missing` does what is not finished, `always` begins anew, `never` leaves
             alone whatever was ever begun.
+        memory: of the run so far.
     """
 
     store: Store
     device: str
-    board: Board
+    board: Display
     overwrite: Overwrite = "missing"
-    _retrained: set[str] = field(default_factory=set)
-    _failures: dict[str, str] = field(default_factory=dict)
+    memory: Memory = field(default_factory=Memory)
 
     def do(self, task: Task) -> None:
         """Brings a job to its end: responses, or the status "failed" with its reason.
@@ -46,10 +64,10 @@ class Worker:
         """
         job, store = task.job, self.store
         adapter = task.system.adapter
-        if not self._wanted(task):
+        if not self.wanted(task):
             return
         store.set_status(job, "started", label=task.label, ranked=adapter.ranked)
-        progress = self.board.job(str(job))
+        progress = JobProgress(self.board, str(job))
         start = time.monotonic()
         try:
             self._answer(task, progress)
@@ -65,18 +83,23 @@ class Worker:
             store.set_status(job, "done")
             self.board.done(str(job), time.monotonic() - start)
 
-    def _wanted(self, task: Task) -> bool:
+    def wanted(self, task: Task) -> bool:
+        """Whether there is something to do for a task."""
         if self.overwrite == "always":
             return True
         if self.overwrite == "never" and self.store.status(task.job) is not None:
             return False
         return self.store.status(task.job) != "done"
 
+    def give_up(self, task: Task, reason: str, told: str = "") -> None:
+        """Marks a task as failed and shows it as `told`, by default the reason."""
+        self.store.set_status(task.job, "failed", reason)
+        self.board.failed(str(task.job), told or reason)
+
     def _fail(self, task: Task, error: Exception) -> None:
         text = _reason(error)
         log = self.store.write_log(task.job, "".join(traceback.format_exception(error)))
-        self.store.set_status(task.job, "failed", text)
-        self.board.failed(str(task.job), f"{text} (log: {log})")
+        self.give_up(task, text, f"{text} (log: {log})")
 
     def _answer(self, task: Task, progress: JobProgress) -> None:
         adapter = _load(task, self._trained(task) or self._train(task, progress))
@@ -96,7 +119,7 @@ class Worker:
     def _trained(self, task: Task) -> Path | None:
         """Where the trained system lies, unless it is still to be trained."""
         fingerprint = task.job.training_fingerprint
-        if self.overwrite == "always" and fingerprint not in self._retrained:
+        if self.overwrite == "always" and fingerprint not in self.memory.retrained:
             return None
         return self.store.trained(task.job)
 
@@ -107,12 +130,12 @@ class Worker:
             Where the trained system lies.
         """
         job = task.job
-        if job.training_fingerprint in self._failures:
-            raise SystemFailed(self._failures[job.training_fingerprint])
+        if job.training_fingerprint in self.memory.failures:
+            raise SystemFailed(self.memory.failures[job.training_fingerprint])
         try:
             self._learn(task, progress)
         except Exception as error:
-            self._failures[job.training_fingerprint] = _reason(error)
+            self.memory.failures[job.training_fingerprint] = _reason(error)
             raise
         folder = self.store.trained(job)
         if folder is None:
@@ -127,7 +150,7 @@ class Worker:
         adapter.fit(task.dataset.train, task.dataset.valid, run)
         notes += progress.notes
         store.commit_trained(job, adapter.save, adapter.facts(), adapter.curve(), notes)
-        self._retrained.add(job.training_fingerprint)
+        self.memory.retrained.add(job.training_fingerprint)
 
     def _base(self, task: Task) -> tuple[Adapter | None, list[str]]:
         """What a task's system starts from, trained if it is not yet, and what it warned of."""
@@ -161,7 +184,7 @@ class Worker:
 class _BaseProgress(JobProgress):
     """Reports on the training of a base in the name of the task that waits for it."""
 
-    def __init__(self, board: Board, waiting: Task) -> None:
+    def __init__(self, board: Display, waiting: Task) -> None:
         super().__init__(board, str(waiting.job))
         self._base = waiting.base.system.name if waiting.base else ""
 

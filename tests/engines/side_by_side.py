@@ -1,0 +1,64 @@
+"""Systems for the tests of several processes: one dies, one waits, and two say who did the work."""
+
+import os
+import signal
+import time
+
+from dialbench.adapter import Adapter
+from dialbench.errors import StorageError
+
+
+class Witness(Adapter):
+    """Answers with the process and the time in which it was trained."""
+
+    name = "witness"
+    told = ""
+
+    def fit(self, train, valid, run):
+        begun = time.monotonic()
+        time.sleep(0.3)
+        run.progress.update("train", epoch=1, epochs=1, loss=2.5)
+        run.progress.warn("seen")
+        self.told = f"{os.getpid()} {begun} {time.monotonic()}"
+
+    def state(self):
+        return self.told
+
+    def set_state(self, state):
+        self.told = state
+
+    def respond(self, contexts, decoding, run):
+        return [self.told for _ in contexts]
+
+
+class Second(Witness):
+    name = "second"
+
+
+class Killed(Adapter):
+    name = "killed"
+
+    def fit(self, train, valid, run):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Refused(Adapter):
+    """Meets a full disk once `patient` has begun."""
+
+    name = "refused"
+
+    def fit(self, train, valid, run):
+        while not (run.folder.parents[2] / "waits").exists():
+            time.sleep(0.05)
+        raise StorageError("the disk is full", where="somewhere", hint="Make room.")
+
+
+class Patient(Adapter):
+    """Never comes to an end; leaves its process in the file `waits`."""
+
+    name = "patient"
+
+    def fit(self, train, valid, run):
+        (run.folder.parents[2] / "waits").write_text(str(os.getpid()))
+        while True:
+            time.sleep(0.05)
