@@ -3,17 +3,18 @@
     python benchmarks/systems.py --out FILE.json [--preset small] [--device cpu] [--rounds 3]
 
 The text is synthetic, with about DailyDialog's lengths and as many words as the preset's
-vocabulary. For each system: training examples a second and greedy answers a second, medians of
-rounds in which the systems take turns, so that a machine whose speed drifts slows all of them;
-both also relative to `transformer`. Further: parameters, floating-point operations a second (6
-for each trained weight and token) and their share of the bfloat16 peak given with --peak, peak
-memory on a GPU, and what drawing weights costs systems that draw them for each context. FILE.md
-beside FILE.json holds the table for people.
+vocabulary. For each system: training examples a second and greedy answers of exactly 20 words a
+second, medians of rounds in which the systems take turns, so that a machine whose speed drifts
+slows all of them; both also relative to `transformer`. Further: parameters, floating-point
+operations a second (6 for each trained weight and token) and their share of the bfloat16 peak
+given with --peak, peak memory on a GPU, and what drawing weights costs systems that draw them for
+each context. FILE.md beside FILE.json holds the table for people.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import random
 import statistics
@@ -32,7 +33,9 @@ from dialbench.neural.model import count_parameters
 from dialbench.neural.training import Trainer
 from dialbench.presets import load
 from dialbench.records import Decoding, Example, Split
+from dialbench.text.vocabulary import EOS
 
+WORDS = 20
 PEER = "transformer"
 VARIANTS = (
     "paraformer-k[redraw_at_inference=per_batch]",
@@ -132,9 +135,7 @@ class Side:
         if cuda:
             torch.cuda.reset_peak_memory_stats()
         examples, tokens, spent = self._train(seconds)
-        start = time.perf_counter()
-        self.adapter.respond(self.contexts, Decoding(), self.run)
-        answered = time.perf_counter() - start
+        answered = self._answer()
         trained = count_parameters(self.model)["trained_parameters"]
         self.rounds.append(
             {
@@ -163,6 +164,25 @@ class Side:
                 break
         _wait(self.device)
         return examples, tokens, time.perf_counter() - start
+
+    def _answer(self) -> float:
+        """Seconds for all contexts, of answers that never end before their limit."""
+        adapter, step = self.adapter, self.model.step
+        config = adapter.config
+
+        def endless(*given: Any) -> Any:
+            logits, state = step(*given)
+            logits[:, EOS] = -torch.inf
+            return logits, state
+
+        adapter.config = dataclasses.replace(config, response_tokens=WORDS)
+        self.model.step = endless
+        start = time.perf_counter()
+        adapter.respond(self.contexts, Decoding(), self.run)
+        spent = time.perf_counter() - start
+        adapter.config = config
+        del self.model.step
+        return spent
 
     def _draws(self, answered: float) -> dict[str, float]:
         """How many normals a second, and which share of the answering time drawing takes."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dialbench.adapter import Adapter, Registry
-from dialbench.engines import local
+from dialbench.engines import local, processes
 from dialbench.engines.work import Overwrite, Worker
 from dialbench.errors import InputError
 from dialbench.plan import Dataset, Plan, Request, setting_of
@@ -51,6 +51,7 @@ def run(
     *,
     out: Path | str = "results/runs",
     device: str = "auto",
+    jobs: int | None = 1,
     scoring: ScoringSettings | None = None,
     overwrite: Overwrite = "missing",
     progress: Mode = "none",
@@ -63,10 +64,12 @@ def run(
         request: systems, corpora, preset, seeds, decodings; by default all on the demo corpus.
         out: the runs folder; tables and plots go to its folder `report`.
         device: auto, cpu or cuda.
+        jobs: how many go on at once, each in a process of its own that shares the cores with the
+            others; 1 stays in this process, None takes what suits the machine.
         scoring: measures and their resources.
         overwrite: whether finished or failed jobs are done again.
         progress: rich, plain or none.
-        formats: of tables (tex, md, html, csv, txt) and plots (png, pdf).
+        formats: as of `report`.
         answers_only: stop before scoring, which needs more packages than training does.
 
     Returns:
@@ -82,7 +85,7 @@ def run(
         for name, reason in plan.skipped.items():
             board.say(f"warning: {name} is skipped: {reason}")
         scorers = [] if answers_only else _scorers(plan, scoring, request, store, board)
-        local.run(plan.tasks, Worker(store, _device(device), board, overwrite))
+        _do(plan, request, Worker(store, _device(device), board, overwrite), jobs)
         for scorer in scorers:
             scorer.score(plan)
         results = store.results(None, [task.job for task in plan.tasks])
@@ -97,15 +100,20 @@ def report(
     formats: Sequence[str] = FORMATS,
     alpha: float = 0.01,
     correction: Correction = "none",
+    conversations: bool = True,
+    standalone: bool = False,
 ) -> tuple[list[Table], list[Path]]:
     """Tables and plots of finished runs, from what they left; nothing is computed anew.
 
     Args:
         runs: a runs folder.
         out: where tables and plots go.
-        formats: of tables (tex, md, html, csv, txt) and plots (png, pdf).
+        formats: of tables (tex, md, csv, txt) and plots (png, pdf), and html for one page with
+            all of them.
         alpha: level of significance of the marks.
         correction: "holm" adjusts p-values within a column.
+        conversations: whether that page holds contexts and responses.
+        standalone: whether every table is typeset as a PDF too, which needs TeX.
 
     Returns:
         One table for each corpus and setting, and the files written.
@@ -116,7 +124,8 @@ def report(
     from dialbench.reporting.report import write
     from dialbench.reporting.tables import build
 
-    results = _results(runs)
+    store = Store(Path(runs))
+    results = _results(store)
     settings: dict[str, list[Result]] = {}
     for result in results:
         settings.setdefault(setting_of(result.job), []).append(result)
@@ -124,7 +133,16 @@ def report(
     for group in settings.values():
         measures = dict.fromkeys(name for result in group for name in result.scores)
         tables += build(group, metrics=list(measures), alpha=alpha, correction=correction)
-    return tables, write(tables, results, Path(out), formats)
+    files = write(
+        tables,
+        results,
+        Path(out),
+        formats,
+        read=store.read_responses,
+        conversations=conversations,
+        standalone=standalone,
+    )
+    return tables, files
 
 
 def report_suite(
@@ -136,6 +154,9 @@ def report_suite(
     formats: Sequence[str] = FORMATS,
     alpha: float | None = None,
     correction: Correction = "none",
+    conversations: bool = True,
+    printed: bool = True,
+    standalone: bool = False,
 ) -> tuple[list[Table], list[Path]]:
     """A paper's table, ours beside the printed one, from finished runs.
 
@@ -147,6 +168,10 @@ def report_suite(
         formats: as of `report`.
         alpha: level of significance of our marks; by default the paper's, else 0.01.
         correction: as of `report`.
+        conversations: as of `report`.
+        printed: whether the paper's values stand beside ours; without them several corpora
+            stand side by side, as in the paper.
+        standalone: as of `report`.
 
     Returns:
         One table for each corpus and setting, and the files written.
@@ -159,19 +184,30 @@ def report_suite(
 
     asked = load(suite)
     if isinstance(asked, CountSuite):
-        return reproduction.count(asked, Path(out), formats)
+        return reproduction.count(asked, Path(out), formats, standalone=standalone)
     asked = asked.on(corpus) if corpus else asked
-    results = _results(runs)
+    store = Store(Path(runs))
     return reproduction.compare(
-        asked, results, Path(out), formats, alpha=alpha, correction=correction
+        asked,
+        _results(store),
+        Path(out),
+        formats,
+        alpha=alpha,
+        correction=correction,
+        read=store.read_responses,
+        conversations=conversations,
+        printed=printed,
+        standalone=standalone,
     )
 
 
-def _results(runs: Path | str) -> list[Result]:
-    results = Store(Path(runs)).results()
+def _results(store: Store) -> list[Result]:
+    results = store.results()
     if not results:
         raise InputError(
-            "there are no results", where=str(runs), hint="Name a folder that `run` wrote to."
+            "there are no results",
+            where=str(store.root),
+            hint="Name a folder that `run` wrote to.",
         )
     return results
 
@@ -188,7 +224,9 @@ class _Scorer:
         from dialbench.scoring import build_metrics, scoring_key
 
         self.dataset, self.store = dataset, store
-        self.metrics = build_metrics(settings, dataset.train, store.root / "vectors")
+        self.metrics = build_metrics(
+            settings, dataset.train, store.root / "vectors", store.root / "judged"
+        )
         self.key = scoring_key(self.metrics)
 
     def score(self, plan: Plan) -> None:
@@ -217,6 +255,15 @@ def _scorers(
         if metric.missing:
             board.say(f"warning: {metric.name} will not be available: {metric.missing}")
     return scorers
+
+
+def _do(plan: Plan, request: Request, worker: Worker, jobs: int | None) -> None:
+    # Not of what is still to do: a resumed run computes with as many threads as it began with.
+    jobs = jobs or processes.jobs_at_once(len(plan.tasks), worker.device)
+    if jobs == 1:
+        local.run(plan.tasks, worker)
+    else:
+        processes.run(plan.tasks, worker, request, jobs)
 
 
 def _device(name: str) -> str:
@@ -251,9 +298,11 @@ def _report(
             formats,
             preset=plan.preset,
             plugins=request.plugins,
+            read=store.read_responses,
         )
     tables = build(shown, metrics=[metric.name for metric in scorers[0].metrics])
-    return tables, write(tables, shown, store.root / "report", formats)
+    folder = store.root / "report"
+    return tables, write(tables, shown, folder, formats, read=store.read_responses)
 
 
 def _comparable(plan: Plan, store: Store) -> list[Result]:

@@ -113,6 +113,25 @@ def papers_text(found: Iterable[Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def printed_tables(paper: str, number: str | None, format: str) -> list[str]:
+    """The tables of a paper as it printed them, one text each.
+
+    Args:
+        paper: its name.
+        number: of one table; None takes all that are here.
+        format: as of our tables.
+
+    Raises:
+        UnknownName: there is no such paper, table or format.
+    """
+    from dialbench.papers import load_paper, load_table
+    from dialbench.reporting.printed import as_printed
+    from dialbench.reporting.render import render
+
+    numbers = [entry.number for entry in load_paper(paper).tables] if number is None else [number]
+    return [render(as_printed(load_table(paper, one)), format) for one in numbers]
+
+
 def corpora(
     names: Sequence[str], data: Path | None = None, *, audit: bool = False
 ) -> list[dict[str, Any]]:

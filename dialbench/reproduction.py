@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dialbench.adapter import Registry, System
 from dialbench.corpora.base import name_of
@@ -18,7 +19,11 @@ from dialbench.reporting import canvas
 from dialbench.reporting.beside import Beside, beside
 from dialbench.reporting.marks import Correction, Rules
 from dialbench.reporting.report import write
+from dialbench.reporting.sides import side_by_side
 from dialbench.suites import CountSuite, Group, Suite, SuiteRow
+
+if TYPE_CHECKING:
+    from dialbench.reporting.page.conversations import Read
 
 _LEVEL = 0.01
 
@@ -33,6 +38,10 @@ def compare(
     correction: Correction = "none",
     preset: Preset | None = None,
     plugins: Sequence[Path] = (),
+    read: Read | None = None,
+    conversations: bool = True,
+    printed: bool = True,
+    standalone: bool = False,
 ) -> tuple[list[Table], list[Path]]:
     """Our table beside the paper's: one a corpus and setting, as files and as tables.
 
@@ -45,6 +54,11 @@ def compare(
         correction: as of any table.
         preset: what the results were made under; None looks it up by the name that they bear.
         plugins: files with further systems.
+        read: gives the responses of a job; without it plots and page do without them.
+        conversations: whether the page holds contexts and responses.
+        printed: whether the paper's values stand beside ours; without them several corpora
+            stand side by side, as in the paper.
+        standalone: as of `report.write`.
 
     Raises:
         InputError: no row of the suite was run.
@@ -52,33 +66,55 @@ def compare(
     level = suite.printed_table().p_threshold or _LEVEL
     rules = Rules(level if alpha is None else alpha, correction)
     systems, missing = systems_of(suite, Registry(plugins))
-    found = [
-        beside(suite, group, rows, missing, rules)
+    sorted_out = [
+        (group, rows)
         for group in suite.groups
         for rows in _Sorter(suite, group, systems, preset).settings(results)
     ]
-    if not found:
+    if not sorted_out:
         raise InputError(
             f"no row of suite {suite.name} was run",
             where="RUNS",
             hint=f"Run dialbench run --suite {suite.name}, or give the corpus with --corpus.",
         )
-    return [made.table for made in found], _write(found, results, out, formats)
+    found = [beside(suite, group, rows, missing, rules) for group, rows in sorted_out]
+    shown = [result for _, rows in sorted_out for row in rows.values() for result in row]
+    ours: list[Table] | None = [made.ours for made in found]
+    tables = [made.table for made in found]
+    if not printed:
+        tables, ours = [_in_shape(suite, [group for group, _ in sorted_out], found)], None
+    files = write(
+        tables,
+        shown,
+        out,
+        formats,
+        ours=ours,
+        read=read,
+        conversations=conversations,
+        standalone=standalone,
+    )
+    return tables, files
 
 
-def count(suite: CountSuite, out: Path, formats: Sequence[str]) -> tuple[list[Table], list[Path]]:
+def _in_shape(suite: Suite, groups: Sequence[Group], found: Sequence[Beside]) -> Table:
+    """Our values alone, in the shape of the paper's table."""
+    parts: dict[str, Table] = {}
+    for group, made in zip(groups, found, strict=True):
+        heading = name = group.corpus if group.instead_of else group.dataset
+        number = 1
+        while heading in parts:
+            number += 1
+            heading = f"{name} ({number})"
+        parts[heading] = made.ours
+    return side_by_side(suite.name, suite.summary, parts)
+
+
+def count(
+    suite: CountSuite, out: Path, formats: Sequence[str], *, standalone: bool = False
+) -> tuple[list[Table], list[Path]]:
     """Our parameter counts beside the paper's, as files and as a table."""
     table = counted(suite)
-    return [table], write([table], (), out, _texts(formats))
-
-
-def _write(
-    found: Sequence[Beside], results: Iterable[Result], out: Path, formats: Sequence[str]
-) -> list[Path]:
-    """Tables of everything, plots of our values alone."""
-    plots = [format for format in formats if format in canvas.FORMATS]
-    files = write([made.table for made in found], (), out, _texts(formats))
-    return files + (write([made.ours for made in found], results, out, plots) if plots else [])
+    return [table], write([table], (), out, _texts(formats), ours=(), standalone=standalone)
 
 
 def _texts(formats: Sequence[str]) -> list[str]:

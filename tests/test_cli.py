@@ -147,9 +147,21 @@ def test_papers_name_the_suite_of_each_table(command: Command) -> None:
     assert tables["A.1"] == "paraformer-a1"
 
 
+def test_papers_print_their_tables_in_every_format(command: Command) -> None:
+    table = ("papers", "--paper", "rl-transformer", "--table", "3")
+    assert r"\begin{threeparttable}" in command(*table, "--format", "tex").out
+    assert "RL Transformer vs CVAE" in command(*table).out
+    every = command("papers", "--paper", "rl-transformer").out
+    assert command(*table).out in every
+    assert "d_rand=64" in every
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (("papers", "--table", "1"), "--table: the paper is missing. Add --paper NAME."),
+        (("papers", "--paper", "parformer"), "Did you mean 'paraformer'?"),
+        (("report", "/none", "--no-printed"), "--no-printed: no printed table is asked for"),
         (("run", "--suite", "paraformer-11"), "unknown suite 'paraformer-11'. Did you mean"),
         (("run", "--suite", "rl-1", "--models", "unigram"), "--models: a suite names its own rows"),
         (("run", "--suite", "rl-1", "--decoding", "beam:2"), "--decoding: a suite names its own"),
@@ -165,9 +177,8 @@ def test_papers_name_the_suite_of_each_table(command: Command) -> None:
 def test_a_mistake_with_suites_is_one_line(
     command: Command, tmp_path: Path, arguments: tuple[str, ...], message: str
 ) -> None:
-    said = (
-        command(*arguments, "--out", tmp_path) if arguments[0] != "models" else command(*arguments)
-    )
+    out = ("--out", tmp_path) if arguments[0] in ("run", "report") else ()
+    said = command(*arguments, *out)
     assert said.code == 2, said.err
     assert message in said.err
     assert "Traceback" not in said.err

@@ -26,6 +26,9 @@ def counts(name: str, preset: str = "paper") -> dict[str, int]:
         ("paraformer-n[layout=full]", 29_576_576, 8_779_776, 0),
         ("rl-transformer", 45_894_368, 13_172_736, 0),
         ("gpt2", 9_924_608, 0, 0),
+        ("s2sa", 174_695_920, 0, 0),
+        ("s2sa-mmi", 2 * 174_695_920, 0, 0),
+        ("dvs2s[vocabulary=20000]", 166_345_920, 0, 0),
         # the encoder of responses, the posterior and the bag of words
         ("cvae", 45_515_000, 0, 8_315_688 + 878_168 + 6_020_000),
         # the posterior's attention, two norms and network, and the bag of words

@@ -13,6 +13,7 @@ from dialbench.cli.options import (
     data_option,
     format_name,
     list_of,
+    nli_option,
     print_files,
     print_tables,
 )
@@ -33,11 +34,18 @@ from dialbench.errors import InputError
 )
 @click.option("--metrics", callback=list_of(str), metavar="NAMES", help="Measures.")
 @click.option("--vectors", type=click.Path(path_type=Path), help="Word vectors of GloVe/word2vec.")
+@nli_option
 @click.option("--context-turns", type=POSITIVE, help="Turns of context.")
 @click.option("--clean", is_flag=True, help="Leave out test dialogues that occur in train.")
 @click.option("--limit-train", type=POSITIVE, help="Learn from the first N examples.")
 @click.option("--limit-test", type=POSITIVE, help="Answer the first N examples.")
 @click.option("--device", default="auto", show_default=True, metavar="auto|cpu|cuda")
+@click.option(
+    "--jobs",
+    type=POSITIVE,
+    metavar="N",
+    help="Systems at once, a process each.  [default: on a CPU one a core, at most 4]",
+)
 @data_option
 @click.option("--out", type=click.Path(path_type=Path), default="results/runs", show_default=True)
 @click.option("--plugin", "plugins", multiple=True, type=click.Path(path_type=Path))
@@ -62,11 +70,13 @@ def run(
     decoding: str | None,
     metrics: tuple[str, ...] | None,
     vectors: Path | None,
+    nli: str | None,
     context_turns: int | None,
     clean: bool,
     limit_train: int | None,
     limit_test: int | None,
     device: str,
+    jobs: int | None,
     data: Path | None,
     out: Path,
     plugins: tuple[Path, ...],
@@ -104,11 +114,12 @@ def run(
         from dialbench.scoring import ScoringSettings
 
         chosen = metrics or request.metrics
-        scoring = ScoringSettings.of(metrics=chosen, vectors=vectors, data=data)
+        scoring = ScoringSettings.of(metrics=chosen, vectors=vectors, data=data, nli=nli)
     outcome = run_bench(
         request,
         out=out,
         device=device,
+        jobs=jobs,
         scoring=scoring,
         overwrite=overwrite,  # type: ignore[arg-type]
         progress=progress,  # type: ignore[arg-type]
@@ -148,6 +159,13 @@ def _refuse_beside_suite(**options: str | None) -> None:
 @click.option(
     "--correction", type=click.Choice(["none", "holm"]), default="none", show_default=True
 )
+@click.option(
+    "--no-printed",
+    is_flag=True,
+    help="A suite's table without the paper's values, in the paper's shape.",
+)
+@click.option("--standalone", is_flag=True, help="Also a PDF of every table; needs TeX.")
+@click.option("--no-conversations", is_flag=True, help="Leave all texts out of the HTML page.")
 @click.option("--out", type=click.Path(path_type=Path), default="reports", show_default=True)
 def report(
     runs: Path,
@@ -158,16 +176,31 @@ def report(
     corpus: str | None,
     alpha: float | None,
     correction: str,
+    no_printed: bool,
+    standalone: bool,
+    no_conversations: bool,
     out: Path,
 ) -> None:
-    """Write the tables and plots of finished RUNS; nothing is computed anew."""
+    """Write the tables, plots and page of finished RUNS; nothing is computed anew."""
     from dialbench import bench
 
-    settings: dict[str, Any] = {"out": out, "formats": formats, "correction": correction}
+    settings: dict[str, Any] = {
+        "out": out,
+        "formats": formats,
+        "correction": correction,
+        "conversations": not no_conversations,
+        "standalone": standalone,
+    }
     if alpha is not None:
         settings["alpha"] = alpha
     if name := suite or _suite_beside(paper, table):
-        tables, written = bench.report_suite(name, runs, corpus=corpus, **settings)
+        tables, written = bench.report_suite(
+            name, runs, corpus=corpus, printed=not no_printed, **settings
+        )
+    elif no_printed:
+        raise InputError(
+            "no printed table is asked for", where="--no-printed", hint="Add --suite NAME."
+        )
     else:
         tables, written = bench.report(runs, **settings)
     print_tables(tables)

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from dialbench.papers import PrintedTable
-from dialbench.records import Cell, Column, Result, Row, Table
+from dialbench.records import Cell, Column, Result, Row, Score, Table
 from dialbench.reporting.lines import named_lines
 from dialbench.reporting.marks import Rules
 from dialbench.reporting.presentation import column_of
-from dialbench.reporting.shown import MINUS
+from dialbench.reporting.shown import MINUS, scale
 from dialbench.reporting.tables import fill
 from dialbench.stats.ranks import kendall_tau_b
 from dialbench.suites import Group, Suite, SuiteColumn, SuiteRow
@@ -59,7 +59,9 @@ def beside(
     columns = tuple(_ours(c, printed) for c in suite.columns if not c.absent)
     name = suite.name if len(suite.groups) == 1 else f"{suite.name}-{group.dataset.lower()}"
     caption = f"{suite.summary} ({group.corpus}), beside Table {printed.table} of {suite.paper}"
-    ours = fill(Table(name, caption, columns, ()), named_lines(results), rules)
+    facts = [column.metric for column in suite.columns if column.fact]
+    known = {label: [_with(r, facts) for r in found] for label, found in results.items()}
+    ours = fill(Table(name, caption, columns, ()), named_lines(known), rules)
     places = [place for asked in suite.columns for place in _places(asked, ours, printed)]
     filled = {row.label: row for row in ours.rows}
     rows = [_Printed(row, group, printed, filled.get(row.name)) for row in suite.rows]
@@ -74,12 +76,28 @@ def beside(
     return Beside(ours, table)
 
 
+def _with(result: Result, facts: Sequence[str]) -> Result:
+    """A result whose facts of these names stand among its scores."""
+    scores = {name: _score(name, result.facts[name]) for name in facts if name in result.facts}
+    return replace(result, scores={**result.scores, **scores})
+
+
+def _score(name: str, value: float) -> Score:
+    return Score(float(value), 0, f"{name}|of:system")  # it rests on no response
+
+
 def _ours(asked: SuiteColumn, printed: PrintedTable) -> Column:
     """Our column, at the precision of the printed one."""
     place = printed.columns.index(asked.printed)
     cells = (row.printed[place].rstrip("*%") for row in printed.rows)
     digits = max(len(cell.partition(".")[2]) for cell in cells)
-    return replace(column_of(asked.metric), title=asked.heading, digits=digits, group="")
+    return replace(
+        column_of(asked.metric),
+        title=asked.heading,
+        digits=digits,
+        percent=asked.percent,
+        group="",
+    )
 
 
 @dataclass(frozen=True)
@@ -135,14 +153,15 @@ class _Place:
         return row.ours.cells[self.ours.name] if row.ours else Cell(reason="not run")
 
     def printed_cell(self, row: _Printed) -> Cell:
-        """The printed value."""
-        return row.cell(self.table.columns.index(self.asked.printed))
+        """The printed value, as a fraction where ours is one."""
+        cell = row.cell(self.table.columns.index(self.asked.printed))
+        return cell if cell.value is None else replace(cell, value=cell.value / scale(self.ours))
 
     def _difference(self, ours: Cell, printed: Cell) -> Cell:
         if ours.value is None or printed.value is None:
             return Cell()
         value = ours.value - printed.value
-        text = f"{value:+z.{self.ours.digits}f}".replace("-", MINUS)
+        text = f"{value * scale(self.ours):+z.{self.ours.digits}f}".replace("-", MINUS)
         return Cell(value, text=text)
 
     def pairs(self, rows: Sequence[_Printed]) -> list[Pair]:
@@ -162,6 +181,13 @@ class Pair:
     ours: float | None
     printed: float
     star: bool = False
+
+
+def compared(table: Table) -> list[tuple[Column, Column]]:
+    """Our columns of a table each with the printed one beside it; [] of any other table."""
+    columns = {column.name: column for column in table.columns}
+    printed = ((column, columns.get(f"{column.name}:{_PRINTED}")) for column in table.columns)
+    return [(ours, theirs) for ours, theirs in printed if theirs is not None]
 
 
 def agreement(pairs: Sequence[Pair]) -> tuple[float, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,7 +16,12 @@ FORMATS = ("png", "pdf")
 
 # Okabe and Ito (2008): distinct with every common kind of colour blindness.
 BLUE, SKY, ORANGE, VERMILION = "#0072B2", "#56B4E9", "#E69F00", "#D55E00"
+GREEN, PURPLE = "#009E73", "#CC79A7"
 INK, GREY, PALE = "#222222", "#777777", "#CCCCCC"
+
+# Of different lengths without a common factor, so that a pair comes again only after 35.
+_COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, INK)
+_LOOKS = (("-", "o"), ("--", "s"), ("-.", "^"), (":", "D"), ((0, (6, 1.5)), "v"))
 
 _STYLE: dict[str, Any] = {
     "figure.dpi": 100,
@@ -65,12 +71,63 @@ def figure(width: float, height: float, **shape: Any) -> tuple[Figure, Any]:
     return drawn, drawn.subplots(**shape)
 
 
+def panels(count: int, **shape: Any) -> tuple[Figure, list[Any]]:
+    """A figure of so many small panels, at most four in a row; to be called within `style`."""
+    across = min(4, count)
+    down = math.ceil(count / across)
+    size = max(1.9 * across, 3.4), 1.5 * down + 1.1
+    drawn, axes = figure(*size, nrows=down, ncols=across, squeeze=False, **shape)
+    every = list(axes.flat)
+    for panel in every[count:]:
+        panel.set_axis_off()
+    # Where the row below is not full, the panel above has to carry the numbers.
+    for panel in every[max(count - across, 0) : count]:
+        panel.tick_params(axis="x", labelbottom=True)
+    return drawn, every[:count]
+
+
+def series(number: int) -> dict[str, Any]:
+    """How the line with this number looks: told from the others in colour and in grey."""
+    dashes, marker = _LOOKS[number % len(_LOOKS)]
+    colour = _COLOURS[number % len(_COLOURS)]
+    return {"color": colour, "linestyle": dashes, "marker": marker, "linewidth": 1.3}
+
+
 def encode(drawn: Figure, format: str) -> bytes:
     """The figure as a file of one of `FORMATS`, without dates and versions."""
     file = io.BytesIO()
     with style():
         drawn.savefig(file, format=format, metadata=_METADATA[format])
     return file.getvalue()
+
+
+def svg(drawn: Figure) -> bytes:
+    """The figure as SVG without a ground, its text as text; the figure stays as it is."""
+    from matplotlib import rc_context
+
+    file = io.BytesIO()
+    with (
+        style(),
+        rc_context({"svg.fonttype": "none", "svg.hashsalt": "dialbench"}),
+        _without_halos(drawn),
+    ):
+        drawn.savefig(file, format="svg", transparent=True, metadata={"Date": None})
+    return file.getvalue()
+
+
+@contextmanager
+def _without_halos(drawn: Figure) -> Iterator[None]:
+    """Text with a halo is written as outlines, ten times as long."""
+    from matplotlib.text import Text
+
+    effects = {text: text.get_path_effects() for text in drawn.findobj(Text)}
+    for text in effects:
+        text.set_path_effects([])
+    try:
+        yield
+    finally:
+        for text, had in effects.items():
+            text.set_path_effects(had)
 
 
 def halo() -> list[Any]:

@@ -1,21 +1,23 @@
-"""Names beside the points of a scatter plot, placed so that they stay readable."""
+"""Names beside points and at the ends of lines, placed so that they stay readable."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dialbench.reporting.canvas import GREY, halo
+from dialbench.reporting.canvas import GREY, INK, PALE, halo
 
 _DIRECTIONS = ((1, 1), (-1, 1), (1, -1), (-1, -1), (1, 0), (-1, 0), (0, 1), (0, -1))
 _DISTANCES = (4.0, 11.0, 19.0, 29.0, 41.0, 55.0, 71.0)
 _POINT_RADIUS = 4.0
 _HALF_LINE = 0.8
 _OUTSIDE = 1000.0
+_BESIDE = 1.04
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,16 @@ class Point:
     right: float
     low: float
     high: float
+
+
+@dataclass(frozen=True)
+class End:
+    """The end of a line in data coordinates, with what is written beside it."""
+
+    text: str
+    x: float
+    y: float
+    colour: str = INK
 
 
 def place(
@@ -130,6 +142,50 @@ def write(axes: Any, points: Sequence[Point]) -> list[Any]:
         if spot.distance > _DISTANCES[0]:
             _lead(axes, note.xy, spot.near)
     return notes
+
+
+def column(axes: Any, ends: Sequence[End], gap: float, *, right: bool = True) -> None:
+    """Writes the names below each other at one side of the axes, as near to their ends as fits.
+
+    A thin line leads to each.
+
+    Args:
+        axes: of matplotlib, where to write.
+        ends: what is named.
+        gap: the height of a name, in data coordinates.
+        right: at which side.
+    """
+    for end, height in zip(ends, apart([end.y for end in ends], gap), strict=True):
+        axes.annotate(
+            end.text,
+            (end.x, end.y),
+            (_BESIDE if right else 1 - _BESIDE, height),
+            textcoords=axes.get_yaxis_transform(),
+            ha="left" if right else "right",
+            va="center",
+            fontsize=8,
+            color=end.colour,
+            arrowprops={"arrowstyle": "-", "color": PALE, "linewidth": 0.6, "shrinkB": 3},
+        )
+
+
+def apart(wanted: Sequence[float], gap: float) -> list[float]:
+    """Heights at least `gap` apart, in the order of the wanted ones, of the least squared error."""
+    order = sorted(range(len(wanted)), key=wanted.__getitem__)
+    # Less the gaps below them, heights need only not fall: their isotonic regression.
+    blocks: list[list[float]] = []
+    for below, number in enumerate(order):
+        blocks.append([wanted[number] - below * gap])
+        while len(blocks) > 1 and fmean(blocks[-2]) > fmean(blocks[-1]):
+            last = blocks.pop()
+            blocks[-1] += last
+    level = [fmean(block) for block in blocks for _ in block]
+    return [
+        height
+        for _, height in sorted(
+            (number, level[below] + below * gap) for below, number in enumerate(order)
+        )
+    ]
 
 
 def _spots(axes: Any, points: Sequence[Point], notes: Sequence[Any]) -> list[Place]:

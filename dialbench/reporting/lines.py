@@ -67,6 +67,16 @@ def named_lines(members: Mapping[str, Sequence[Result]]) -> list[Line]:
     ]
 
 
+def alike(results: Iterable[Result]) -> list[list[Result]]:
+    """The finished results, those to the same examples of the same corpus together."""
+    groups: dict[str, list[Result]] = {}
+    for result in results:
+        if result.status == "done":
+            key = fingerprint_of([result.job.corpus, dict(result.job.answering)])
+            groups.setdefault(key, []).append(result)
+    return list(groups.values())
+
+
 def _size(row: Iterable[Result]) -> int:
     """Single measures may leave responses out, hence the most that any rests on."""
     done = (result for result in row if result.status == "done")

@@ -31,11 +31,16 @@ def notes(
         *_tests(table, members, marks, rules),
         *_unfinished(members),
         *_absences(table),
-        *(f"{c.title}: {c.signature}." for c in table.columns if c.signature),
+        *signatures(table),
         *said,
         *_warnings(members),
     ]
     return tuple(dict.fromkeys(found))
+
+
+def signatures(table: Table) -> list[str]:
+    """Which measure exactly each column shows."""
+    return [f"{c.title}: {c.signature}." for c in table.columns if c.signature]
 
 
 def _sizes(members: Sequence[Line]) -> Iterator[str]:

@@ -42,6 +42,11 @@ _KNOWN = {
         Column("emb-greedy", "Greedy", group=_EMBEDDING),
         Column("emb-extrema", "Extrema", group=_EMBEDDING),
         Column("ue", "UE", group=_ENTAILMENT),
+        Column("ue-soft", "UE (soft)", group=_ENTAILMENT),
+        Column("ue-p-entail", "P(entailed)", group=_ENTAILMENT),
+        Column("ue-entail", "Entailed", group=_ENTAILMENT),
+        Column("ue-neutral", "Neutral", direction="none", group=_ENTAILMENT),
+        Column("ue-contradict", "Contradicted", direction="lower", group=_ENTAILMENT),
         Column("emb-sentence", "Sentence", group=_SEMANTIC),
         Column("vendi", "Vendi", digits=1, group=_SEMANTIC),
     )

@@ -20,6 +20,7 @@ class ShownCell:
     """What a format wraps: `text` is the value, `spread` what follows it ("± 0.012").
 
     `hint` says more where a format has room for it: the interval, or why there is no value.
+    `interval` is the interval alone; `value` is not rounded, None where there is none.
     """
 
     text: str
@@ -28,6 +29,8 @@ class ShownCell:
     underline: bool = False
     star: bool = False
     hint: str = ""
+    interval: str = ""
+    value: float | None = None
 
     @property
     def body(self) -> str:
@@ -171,11 +174,13 @@ def _rows(table: Table) -> Iterator[ShownRow]:
 def _cell(cell: Cell, column: Column) -> ShownCell:
     text = clean(cell.text) or number(cell.value, column)
     spread = "" if cell.deviation is None else f"{PLUS_MINUS} {number(cell.deviation, column)}"
-    hint = clean(cell.reason)
+    hint, interval = clean(cell.reason), ""
     if cell.interval is not None:
         low, high = (number(bound, column) for bound in cell.interval)
-        hint = f"95 % interval {low} to {high}"
-    return ShownCell(text, spread, cell.best, cell.second, cell.significant, hint)
+        interval = f"{low} to {high}"
+        hint = f"95 % interval {interval}"
+    value = None if cell.value is None or math.isnan(cell.value) else float(cell.value)
+    return ShownCell(text, spread, cell.best, cell.second, cell.significant, hint, interval, value)
 
 
 def _title(column: Column) -> str:

@@ -33,8 +33,19 @@ _MARKUP = Markup(
 
 def to_html(table: ShownTable) -> str:
     """A `style` and a `table` element; pointing at a cell shows its interval."""
-    lines = [
-        _STYLE,
+    return "\n".join([_STYLE, *_element(table, _foot(table)), ""])
+
+
+def bare(table: ShownTable) -> str:
+    """The `table` element alone, for a page that has its own style and place for notes.
+
+    Cells carry their unrounded value and their interval as `data-value` and `data-interval`.
+    """
+    return "\n".join(_element(table, []))
+
+
+def _element(table: ShownTable, foot: list[str]) -> list[str]:
+    return [
         '<table class="dialbench">',
         f"<caption>{escape(table.caption)}</caption>",
         "<thead>",
@@ -43,11 +54,9 @@ def to_html(table: ShownTable) -> str:
         "<tbody>",
         *map(_row, table.rows),
         "</tbody>",
-        *_foot(table),
+        *foot,
         "</table>",
-        "",
     ]
-    return "\n".join(lines)
 
 
 def _head(table: ShownTable) -> list[str]:
@@ -70,8 +79,13 @@ def _row(row: ShownRow) -> str:
 
 
 def _cell(cell: ShownCell) -> str:
-    hint = f' title="{escape(cell.hint)}"' if cell.hint else ""
-    return f"<td{hint}>{_MARKUP.cell(cell)}</td>"
+    said = {
+        "title": cell.hint,
+        "data-value": "" if cell.value is None else repr(cell.value),
+        "data-interval": cell.interval,
+    }
+    attributes = "".join(f' {name}="{escape(text)}"' for name, text in said.items() if text)
+    return f"<td{attributes}>{_MARKUP.cell(cell)}</td>"
 
 
 def _foot(table: ShownTable) -> list[str]:

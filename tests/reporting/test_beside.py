@@ -55,8 +55,15 @@ def test_a_cell_is_ours_the_printed_one_and_the_difference(made):
     assert cells["dist-2:difference"].text == "+0.229"
 
 
-def test_what_is_missing_stays_visible_with_its_reason(made):
-    table = made({"Alt": (0.04, 0.1)}, {"Seq_2": "no such system"})
+def test_what_is_missing_stays_visible_with_its_reason(suite, result, score):
+    columns = tuple(
+        column.model_copy(update={"absent": "nobody judges"} if column.metric == "ue" else {})
+        for column in suite.columns
+    )
+    suite = suite.model_copy(update={"columns": columns})
+    rows = {"Alt": [result("Alt", {"dist-1": score(0.04), "dist-2": score(0.1)})]}
+    missing = {"Seq_2": "no such system"}
+    table = beside(suite, suite.groups[0], rows, missing, Rules(0.05)).table
     full, absent = table.rows[1], table.rows[3]
     assert (full.status, absent.status) == ("not run", "not available")
     assert full.cells["dist-1"].value is None
@@ -64,7 +71,7 @@ def test_what_is_missing_stays_visible_with_its_reason(made):
     assert full.cells["dist-1:difference"].value is None
     assert "Seq_2: not available (no such system)." in table.notes
     assert "Full: not run." in table.notes
-    assert any("UE: no value of ours" in note for note in table.notes)
+    assert any("UE: no value of ours (nobody judges)" in note for note in table.notes)
     assert any("different judges do not compare" in note for note in table.notes)
     assert table.rows[0].cells["ue"].value is None
     assert table.rows[0].cells["ue:printed"].value == 0.085
@@ -194,3 +201,36 @@ class TestStarred:
     def test_nothing_starred(self, direction):
         assert starred([Pair(0.5, 0.9), Pair(0.4, 0.1)], direction) == (0, 0)
         assert starred([], direction) == (0, 0)
+
+
+def test_what_the_paper_prints_in_percent_is_compared_as_a_fraction(result, score):
+    suite = suites.load("dvs2s-5")
+    found = {
+        "0 content words": [result("a", {"emb-average": score(0.25)})],
+        "100 content words": [result("b", {"emb-average": score(0.3)})],
+    }
+    table = beside(suite, suite.groups[0], found, {}, Rules()).table
+    cells = table.rows[0].cells  # printed: 23.43
+    assert cells["emb-average"].value == 0.25
+    assert cells["emb-average:printed"].value == pytest.approx(0.2343)
+    assert cells["emb-average:difference"].value == pytest.approx(0.0157)
+    shown = render(table, "txt")
+    first = next(line for line in shown.splitlines() if line.startswith("0 content words"))
+    assert "25.00" in first
+    assert "23.43" in first
+    assert "+1.57" in first
+    assert table.rows[6].cells["emb-average:difference"].text == "1.00 (2)"
+
+
+def test_a_column_may_show_a_fact_of_the_trained_system(result):
+    suite = suites.load("dvs2s-4")
+    assert suite.metrics == ()
+    found = {
+        f"{words} content words": [result(label, {}, facts={"valid_word_recall": recall})]
+        for words, label, recall in ((0, "a", 0.5), (100, "b", 0.75))
+    } | {"1000 content words": [result("c", {})]}
+    table = beside(suite, suite.groups[0], found, {}, Rules()).table
+    recalls = [row.cells["valid_word_recall"] for row in table.rows[:3]]
+    assert [cell.value for cell in recalls] == [0.5, 0.75, None]
+    assert recalls[2].reason == "not scored"
+    assert table.rows[0].cells["valid_word_recall:difference"].value == pytest.approx(0.5 - 0.6302)

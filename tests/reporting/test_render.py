@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import math
 import re
@@ -19,6 +20,7 @@ from dialbench.errors import UnknownName
 from dialbench.records import Cell, Column, Row, Table
 from dialbench.reporting import to_html, to_latex, to_markdown
 from dialbench.reporting.render import FORMATS, render, terminal
+from dialbench.reporting.shown import show
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -120,26 +122,38 @@ def read_markdown(text):
     return rows
 
 
+_SPREAD = r"@\{\\,\}>\{\\scriptsize\}l"
+_LATEX_MARKS = (
+    (r"\{?\\rlap\{\\textsuperscript\{\*\}\}\}?", "star"),
+    (r"\{\\llap\{\\underline\{\\phantom\{[^{}]*\}\}\}\}", "underline"),
+    (r"\\bfseries ", "bold"),
+    (r"\\textbf(?=\{)", "bold"),
+    (r"\\underline(?=\{)", "underline"),
+)
+
+
+def read_latex_cell(text, spread):
+    text, marks = f"{text} {spread}".strip(), set()
+    text = text.replace(r"\textendash{}", "–").replace(r"\ensuremath{\pm}", "±")
+    for pattern, mark in _LATEX_MARKS:
+        bare = re.sub(pattern, "", text)
+        marks |= {mark} if bare != text else set()
+        text = bare
+    text = re.sub(r"[{}]", "", text).replace("-", "−")
+    return Read(text.strip(), "bold" in marks, "underline" in marks, "star" in marks)
+
+
 def read_latex(text):
-    rows = {}
+    rows, spreads = {}, []
     for line in text.splitlines():
+        if line.startswith(r"\begin{tabular}"):
+            spreads = re.findall(rf"(?:S\[[^\]]*\]|c)({_SPREAD})?", line.partition("@{}l")[2])
         if not line.endswith(r" \\") or line.startswith(("System", " &")):
             continue
-        label, *cells = re.split(r" (?<!\\)& ", line.removesuffix(r" \\"))
-        for cell in cells:
-            bare = re.sub(r"\\phantom\{.*\}$", "", cell)
-            star = r"\rlap{\textsuperscript{*}}" in bare
-            bare = bare.replace(r"\rlap{\textsuperscript{*}}", "")
-            bold, under = r"\textbf" in bare, r"\underline" in bare
-            for code, sign in (
-                (r"\textendash{}", "–"),
-                (r"\ensuremath{-}", "−"),
-                (r"\ensuremath{\pm}", "±"),
-            ):
-                bare = bare.replace(code, sign)
-            bare = re.sub(r"\\textbf\{([^{}]*)\}", r"\1", bare)
-            bare = re.sub(r"\\underline\{([^{}]*)\}", r"\1", bare)
-            rows.setdefault(label, []).append(Read(bare, bold, under, star))
+        label, *parts = re.split(r" (?<!\\)& ?", line.removesuffix(r" \\"))
+        for spread in spreads:
+            cell = read_latex_cell(parts.pop(0), parts.pop(0) if spread else "")
+            rows.setdefault(label, []).append(cell)
     return rows
 
 
@@ -269,7 +283,7 @@ def test_csv_text_is_never_a_formula(label):
 
 def test_numbers_have_a_true_minus_and_zero_has_none():
     table = table_of(["a", "b"], Cell(-0.12345), Cell(-0.0001))
-    for format, minus in (("md", "−"), ("html", "−"), ("txt", "−"), ("tex", r"\ensuremath{-}")):
+    for format, minus in (("md", "−"), ("html", "−"), ("txt", "−"), ("tex", "-")):
         text = render(table, format)
         assert f"{minus}0.123" in text
         assert f"{minus}0.000" not in text
@@ -297,7 +311,7 @@ def test_own_text_of_a_cell_wins():
 def test_pointing_at_a_cell_shows_its_interval_or_reason():
     table = table_of(["a", "b"], Cell(0.5, (0.4, 0.6)), Cell(reason='no "x"'))
     text = render(table, "html")
-    assert '<td title="95 % interval 0.400 to 0.600">0.500</td>' in text
+    assert '<td title="95 % interval 0.400 to 0.600" ' in text
     assert '<td title="no &quot;x&quot;">–</td>' in text
 
 
@@ -411,6 +425,8 @@ def pdflatex(tmp_path_factory):
     program = shutil.which("pdflatex")
     if program is None:
         pytest.skip("pdflatex is not installed: apt-get install texlive-latex-extra")
+    if not subprocess.run(["kpsewhich", "siunitx.sty"], capture_output=True, check=False).stdout:
+        pytest.skip("siunitx is not installed: apt-get install texlive-science")
     folder = tmp_path_factory.mktemp("latex")
 
     def compile_(text):
@@ -430,6 +446,58 @@ def test_the_table_compiles_with_the_preamble_it_names(pdflatex, table):
     assert "Overfull" not in log
 
 
+@pytest.mark.parametrize("columns", range(1, 15))
+def test_tables_of_any_width_stay_on_the_page(table, columns):
+    part = dataclasses.replace(table, columns=table.columns[:columns])
+    shown_ = to_latex.to_latex(show(part))
+    widths = [len(head.split("&")) for head in re.findall(r"(?m)^System & .*$", shown_)]
+    assert sum(widths) - len(widths) == columns
+    size = re.search(r"\\centering\\(\w+)", shown_)[1]
+    assert size in ("small", "footnotesize", "scriptsize")
+    assert size == "small" or len(widths) == 1
+
+
+def test_the_widest_tables_of_each_size_of_type_compile(pdflatex, table):
+    sizes = {}
+    for columns in range(1, 15):
+        text = render(dataclasses.replace(table, columns=table.columns[:columns]), "tex")
+        sizes[re.search(r"\\centering\\(\w+)", text)[1]] = text
+    assert {"small", "scriptsize"} <= sizes.keys()
+    for text in sizes.values():
+        code, log = pdflatex(text)
+        assert (code, "Overfull" in log) == (0, False)
+
+
+def test_numbers_are_declared_as_wide_as_they_are():
+    columns = (Column("m", "M"), Column("n", "N", digits=0), Column("t", "T"))
+    rows = [
+        Row("a", {"m": Cell(-12.5), "n": Cell(5, text="+5"), "t": Cell(text="3 of 4")}),
+        Row("b", {"m": Cell(), "n": Cell(1234), "t": Cell(text="x")}),
+    ]
+    text = render(Table("t", "C", columns, tuple(rows)), "tex")
+    assert r"{@{}lS[table-format=+2.3]S[table-format=+4.0]c@{}}" in text
+    assert r"a & -12.500 & +5 & {3 of 4} \\" in text
+    assert r"b & {\textendash{}} & 1234 & {x} \\" in text
+
+
+def test_deviations_are_small_and_have_a_column_of_their_own():
+    columns = (Column("m", "M", group="G"), Column("n", "N", group="G"))
+    rows = (
+        Row("a", {"m": Cell(0.5, deviation=0.1, significant=True), "n": Cell(0.25, best=True)}),
+        Row("b", {"m": Cell(0.5), "n": Cell(0.125, second=True, significant=True)}),
+    )
+    text = render(Table("t", "C", columns, rows), "tex")
+    form = "S[table-format=1.3]"
+    assert rf"{{@{{}}l{form}@{{\,}}>{{\scriptsize}}l{form}@{{}}}}" in text
+    assert r" & \multicolumn{3}{c}{G} \\" in text
+    assert r"\cmidrule(lr){2-4}" in text
+    assert r"System & \multicolumn{2}{c}{M} & {N} \\" in text
+    star = r"\rlap{\textsuperscript{*}}"
+    assert rf"a & 0.500 & \ensuremath{{\pm}} 0.100{star} & \bfseries 0.250 \\" in text
+    line = r"{\llap{\underline{\phantom{0.125}}}}"
+    assert rf"b & 0.500 &  & 0.125{line}{{{star}}} \\" in text
+
+
 def test_hostile_names_compile(pdflatex):
     letters = "".join(sorted(to_latex._LETTERS))
     names = [*HOSTILE, letters, "[x", "*x", "–—−±×↓↑‘’“”…", *map(chr, range(33, 127))]
@@ -442,6 +510,6 @@ def test_wide_tables_are_cut_between_groups(table):
     text = render(table, "tex")
     heads = re.findall(r"(?m)^System & (.*) \\\\$", text)
     assert len(heads) == 2
-    assert heads[1].startswith("BLEU-1")
+    assert heads[1].startswith("{BLEU-1}")
     assert sum(head.count("&") + 1 for head in heads) == len(table.columns)
     assert text.count(r"\begin{threeparttable}") == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from dialbench.errors import StorageError, UnknownName
@@ -10,7 +12,7 @@ from dialbench.reporting import render
 from dialbench.reporting.presentation import clean, column_of, slug
 from dialbench.reporting.report import FORMATS, write
 
-TEXTS = ("tex", "md", "html", "csv", "txt")
+TEXTS = ("tex", "md", "csv", "txt")
 
 
 def named(name):
@@ -28,6 +30,19 @@ def test_every_table_in_every_text_format(tmp_path, table):
         assert path.read_text(encoding="utf-8") == render.render(table, path.suffix[1:])
 
 
+def test_html_is_one_page_with_everything(tmp_path, make_systems):
+    from dialbench.reporting.tables import build
+
+    results = make_systems(["a", "b"])
+    tables = [*build(results, metrics=["dist-2"]), named("other")]
+    (path,) = write(tables, results, tmp_path, ["html"])
+    text = path.read_text(encoding="utf-8")
+    assert path.name == "report.html"
+    assert text.count('<table class="dialbench">') == 2
+    for stem in ("demo-dist-2", "demo-training"):
+        assert f"<figcaption>{stem}</figcaption>" in text
+
+
 def test_plots_of_measures_training_and_quality_against_diversity(tmp_path, make_systems):
     from dialbench.reporting.tables import build
 
@@ -38,6 +53,77 @@ def test_plots_of_measures_training_and_quality_against_diversity(tmp_path, make
     for path in paths:
         magic = b"\x89PNG" if path.suffix == ".png" else b"%PDF"
         assert path.read_bytes().startswith(magic)
+
+
+def conversations_of():
+    from dialbench.records import Example, Responses
+
+    examples = [Example(str(i), str(i), ("hi",), ("a reference",)) for i in range(30)]
+    texts = [f"word {i % 7} and {i % 5}" for i in range(30)]
+    return lambda job: Responses(job, examples, texts, 1.0, "cpu")
+
+
+def everything(make_systems):
+    """A grid beside printed values, with responses, decodings and divergences."""
+    from dialbench import suites
+    from dialbench.records import Decoding
+    from dialbench.reporting.beside import beside
+    from dialbench.reporting.marks import Rules
+
+    suite = suites.load("paraformer-5")
+    results = make_systems([row.name for row in suite.rows[:4]])
+    results[2:] = [dataclasses.replace(one, curve=()) for one in results[2:]]
+    curves = [{**epoch, "valid_kl_per_example": 0.1} for epoch in results[0].curve]
+    results[0] = dataclasses.replace(results[0], curve=curves)
+    job = dataclasses.replace(results[0].job, decoding=Decoding("beam", 5.0))
+    results.append(dataclasses.replace(results[0], job=job, scores=results[1].scores))
+    rows = {row.name: [one] for row, one in zip(suite.rows, results, strict=False)}
+    made = beside(suite, suite.groups[0], rows, {}, Rules())
+    return made, results, conversations_of()
+
+
+@pytest.fixture(scope="module")
+def made_twice(make_systems):
+    from dialbench.reporting.page.conversations import gather
+    from dialbench.reporting.plots import plots
+
+    def draw():
+        made, results, read = everything(make_systems)
+        table, ours = (
+            dataclasses.replace(one, columns=[c for c in one.columns if "dist-1" in c.name])
+            for one in (made.table, made.ours)
+        )
+        return dict(plots([table], [ours], results, gather(results, read)))
+
+    return draw(), draw()
+
+
+def test_every_plot_is_drawn_whose_data_are_there(made_twice):
+    assert set(made_twice[0]) == {
+        *(f"paraformer-5-{kind}" for kind in ("ranks", "grid", "dist-1")),
+        *(f"demo-{kind}" for kind in ("decodings", "training", "training-kl")),
+        *(f"demo-{kind}" for kind in ("rarefied-1", "rarefied-2", "lengths")),
+    }
+
+
+def test_plots_of_responses_are_no_conversations(tmp_path, make_systems):
+    results = [dataclasses.replace(one, curve=()) for one in make_systems(["a", "b"])]
+    options = {"read": conversations_of(), "conversations": False}
+    (path,) = write([named("t")], results, tmp_path, ["html"], **options)
+    page = path.read_text(encoding="utf-8")
+    assert "<figcaption>demo-lengths</figcaption>" in page
+    assert 'id="conversations"' not in page
+
+
+def test_every_plot_has_the_same_bytes_every_time(made_twice):
+    from dialbench.reporting import canvas
+
+    first, second = made_twice
+    assert list(first) == list(second)
+    for name, figure in first.items():
+        for format in canvas.FORMATS:
+            assert canvas.encode(figure, format) == canvas.encode(second[name], format), name
+        assert canvas.svg(figure) == canvas.svg(second[name]), name
 
 
 def test_a_report_written_twice_is_the_same(tmp_path, make_systems):

@@ -1,0 +1,163 @@
+"""What the page shows, as plain values that its template writes down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dialbench.records import Cell, Column, Result, Row, Table
+from dialbench.reporting import to_html
+from dialbench.reporting.lines import Line, lines
+from dialbench.reporting.notes import signatures
+from dialbench.reporting.presentation import clean
+from dialbench.reporting.shown import number, show
+
+_FEW = 4
+_PUBLIC = "its text may be passed on"
+_CLOSED = "its licence does not let its text be published"
+_LEAVE_OUT = "before you publish this page, write it with --no-conversations"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Measures in which the same row is best, and how sure that is.
+
+    Attributes:
+        best: label of the best row, several where they tie.
+        values: titles of the measures with its values, as the table shows them.
+        verdict: which other rows differ significantly.
+    """
+
+    best: str
+    values: tuple[str, ...]
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Section:
+    """A table with what is said about it: `html` is a `table` element."""
+
+    caption: str
+    html: str
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
+    signatures: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How one row came about: what most readers ask for, and all of it by dotted name."""
+
+    label: str
+    corpus: str
+    preset: str
+    seeds: str
+    decoding: str
+    learnt: str
+    parameters: str
+    status: str
+    all: tuple[tuple[str, str], ...]
+
+
+def section(table: Table, ours: Table) -> Section:
+    """A table as it stands on the page.
+
+    Args:
+        table: what is shown.
+        ours: the table of our values alone, which findings and signatures are of; often the same.
+    """
+    shown = show(table)
+    exactly = tuple(map(clean, signatures(ours)))
+    return Section(
+        caption=shown.caption,
+        html=to_html.bare(shown),
+        findings=tuple(findings(ours)),
+        notes=tuple(note for note in shown.footer() if note not in exactly),
+        signatures=exactly,
+    )
+
+
+def findings(table: Table) -> list[Finding]:
+    """The best row of every column that has one, columns of the same outcome together."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for column in table.columns:
+        cells = {row.label: row.cells.get(column.name, Cell()) for row in _ranked(table, column)}
+        best = [label for label, cell in cells.items() if cell.best]
+        if best:
+            others = {label: cell for label, cell in cells.items() if not cell.best}
+            outcome = clean(", ".join(best)), clean(_verdict(others))
+            value = number(cells[best[0]].value, column)
+            found.setdefault(outcome, []).append(f"{clean(column.title)} {value}")
+    return [Finding(best, tuple(values), verdict) for (best, verdict), values in found.items()]
+
+
+def settings(results: Iterable[Result]) -> list[Setting]:
+    """How every row came about, corpus by corpus."""
+    corpora: dict[str, list[Result]] = {}
+    for result in results:
+        corpora.setdefault(result.job.corpus, []).append(result)
+    return [_setting(line) for group in corpora.values() for line in lines(group)]
+
+
+def licence(corpus: str, *, texts: bool) -> str:
+    """What may be done with the text of a corpus, and with the page where `texts` are on it."""
+    from dialbench.corpora.base import card, names
+
+    if corpus not in names():
+        return f"{clean(corpus)}: a corpus of your own; look up what its licence allows."
+    known = card(corpus)
+    if known.publishable:
+        return f"{known.title}: {known.licence}; {_PUBLIC}."
+    advice = f": {_LEAVE_OUT}" if texts else ""
+    return f"{known.title}: {known.licence}; {_CLOSED}{advice}."
+
+
+def _ranked(table: Table, column: Column) -> list[Row]:
+    cells = ((row, row.cells.get(column.name, Cell())) for row in table.rows if row.ranked)
+    return [row for row, cell in cells if cell.value is not None]
+
+
+def _verdict(others: Mapping[str, Cell]) -> str:
+    """Cells that could not be tested carry no mark either."""
+    alike = [label for label, cell in others.items() if not cell.significant]
+    if not others:
+        return "there is no other value"
+    if not alike:
+        return f"each of the {len(others)} others differs significantly"
+    few = ", ".join(alike) if len(alike) <= _FEW else f"{len(alike)} of the {len(others)} others"
+    return f"no significant difference shown from {few}"
+
+
+def _setting(line: Line) -> Setting:
+    result = line.done[0] if line.done else line.results[0]
+    job, facts = result.job, result.facts
+    everything = {"training": job.training, "answering": job.answering, "facts": facts}
+    return Setting(
+        label=clean(line.label),
+        corpus=clean(job.corpus),
+        preset=clean(job.preset),
+        seeds=", ".join(str(member.job.seed) for member in line.results),
+        decoding=str(job.decoding),
+        learnt=_count(_part(job.training.get("examples"), "train")),
+        parameters=_count(facts.get("parameters")),
+        status=line.status,
+        all=tuple((clean(name), clean(text)) for name, text in _flat(everything)),
+    )
+
+
+def _part(value: Any, key: str) -> Any:
+    return value.get(key) if isinstance(value, Mapping) else value
+
+
+def _count(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else "–"
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            listed = isinstance(value, Sequence) and not isinstance(value, str)
+            yield f"{prefix}{key}", ", ".join(map(str, value)) if listed else str(value)

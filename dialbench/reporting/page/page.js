@@ -1,0 +1,274 @@
+// Whatever systems said is put into the page as text (textContent), never as markup.
+
+const find = (selector, root = document) => root.querySelector(selector);
+const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+
+function make(tag, className = "", ...children) {
+  const element = document.createElement(tag);
+  if (className) element.className = className;
+  element.append(...children);
+  return element;
+}
+
+// Theme
+
+function startTheme() {
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const button = find("#theme");
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    const root = document.documentElement;
+    const now = root.dataset.theme ?? (dark.matches ? "dark" : "light");
+    root.dataset.theme = now === "dark" ? "light" : "dark";
+  });
+}
+
+// Tables
+
+function startTables() {
+  const shown = find("#shown");
+  shown.hidden = false;
+  for (const box of all("input", shown)) {
+    const apply = () => document.body.classList.toggle(`show-${box.value}`, box.checked);
+    box.addEventListener("change", apply);
+    apply();
+  }
+  all("table.dialbench").forEach(makeSortable);
+}
+
+function makeSortable(table) {
+  const original = [...table.tBodies[0].rows];
+  const heads = [...[...table.tHead.rows].at(-1).cells];
+  heads.forEach((head, column) => {
+    const button = make("button", "", ...head.childNodes);
+    button.type = "button";
+    head.replaceChildren(button);
+    button.addEventListener("click", () => {
+      const order = nextOrder(head, column);
+      heads.forEach((other) => other.removeAttribute("aria-sort"));
+      if (order) head.setAttribute("aria-sort", order);
+      table.tBodies[0].append(...sorted(original, column, order));
+    });
+  });
+}
+
+// Numbers start with the greatest, names with the first; the third click restores the table.
+function nextOrder(head, column) {
+  const orders = column === 0 ? ["ascending", "descending", ""] : ["descending", "ascending", ""];
+  return orders[(orders.indexOf(head.getAttribute("aria-sort") ?? "") + 1) % 3];
+}
+
+// Rows that do not compete stay below the rule; missing values stand last.
+function sorted(rows, column, order) {
+  const ruled = rows.findIndex((row) => row.classList.contains("ruled"));
+  const end = ruled < 0 ? rows.length : ruled;
+  if (!order) return rows;
+  const sign = order === "descending" ? -1 : 1;
+  const compare = column === 0 ? byName : byValue(column, sign);
+  const top = rows.slice(0, end).sort((a, b) => (column === 0 ? sign : 1) * compare(a, b));
+  return [...top, ...rows.slice(end)];
+}
+
+function byName(a, b) {
+  return a.cells[0].textContent.localeCompare(b.cells[0].textContent, "en", { numeric: true });
+}
+
+function byValue(column, sign) {
+  const value = (row) => Number(row.cells[column].dataset.value ?? NaN);
+  return (a, b) => {
+    const [x, y] = [value(a), value(b)];
+    if (isNaN(x) || isNaN(y)) return isNaN(x) - isNaN(y);
+    return sign * (x - y);
+  };
+}
+
+// Conversations
+
+const PAGE = 10;
+const GENERIC = "generic-rate";
+const ENTAILMENT = "ue";
+let set = null;
+let found = [];
+let page = 0;
+
+async function unpack(script) {
+  const bytes = Uint8Array.from(atob(script.textContent), (c) => c.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return JSON.parse(await new Response(stream).text());
+}
+
+async function startConversations() {
+  const packed = all("script.packed");
+  if (!packed.length) return;
+  const trouble = find("#trouble");
+  if (typeof DecompressionStream === "undefined") {
+    trouble.textContent = "This browser cannot unpack the conversations. Any browser of 2023 or later can.";
+    trouble.hidden = false;
+    return;
+  }
+  const choice = find("#corpus");
+  choice.append(...packed.map((script) => new Option(script.dataset.title)));
+  choice.parentElement.hidden = packed.length < 2;
+  choice.addEventListener("change", () => openSet(packed[choice.selectedIndex]));
+  for (const input of all("#browser [role=search] input")) input.addEventListener("input", refresh);
+  find("#previous").addEventListener("click", () => turn(-1));
+  find("#next").addEventListener("click", () => turn(1));
+  await openSet(packed[0]);
+  find("#browser").hidden = false;
+}
+
+async function openSet(script) {
+  set = await unpack(script);
+  set.lowered = { turns: lower(set.turns), systems: set.systems.map((system) => lower(system.texts)) };
+  const boxes = set.systems.map((system) => {
+    const box = Object.assign(document.createElement("input"), { type: "checkbox", checked: true });
+    box.addEventListener("change", refresh);
+    return make("label", "", box, " ", make("span", "label", system.label));
+  });
+  find("#systems").replaceChildren(...boxes);
+  find("#filter-generic").hidden = measure(GENERIC) < 0;
+  find("#filter-contradiction").hidden = measure(ENTAILMENT) < 0;
+  refresh();
+}
+
+const lower = (texts) => texts.map((text) => text.toLowerCase());
+const measure = (name) => set.measures.findIndex((known) => known.name === name);
+
+function visible() {
+  const boxes = all("#systems input");
+  return set.systems.map((_, number) => number).filter((number) => boxes[number].checked);
+}
+
+function refresh() {
+  const tests = [matching(find("#search").value.trim().toLowerCase())];
+  for (const box of all("#browser [role=search] input[type=checkbox]:checked")) {
+    if (!box.parentElement.hidden) tests.push(FILTERS[box.value]());
+  }
+  found = set.ids.map((_, number) => number).filter((number) => tests.every((test) => test(number)));
+  page = 0;
+  show();
+}
+
+const FILTERS = {
+  disagree: disagreeing,
+  generic: () => measuring(GENERIC, (value) => value > 0),
+  contradiction: () => measuring(ENTAILMENT, (value) => value < 0),
+};
+
+function matching(wanted) {
+  if (!wanted) return () => true;
+  const hits = (texts) => texts.map((text) => text.includes(wanted));
+  const turns = hits(set.lowered.turns);
+  const answers = visible().map((number) => [set.systems[number].said, hits(set.lowered.systems[number])]);
+  return (number) =>
+    set.contexts[number].some((turn) => turns[turn]) ||
+    set.references[number].some((turn) => turns[turn]) ||
+    answers.some(([said, hit]) => hit[said[number]]);
+}
+
+function measuring(name, test) {
+  const place = measure(name);
+  const columns = visible().map((number) => set.systems[number].values[place]);
+  return (number) => columns.some((values) => values && values[number] !== null && test(values[number]));
+}
+
+// The quarter of the contexts with the greatest mean distance (Jaccard) between the answers' words.
+function disagreeing() {
+  const systems = visible().map((number) => set.systems[number]).filter((system) => system.ranked);
+  const words = systems.map((system) => system.texts.map(wordsOf));
+  const distances = set.ids.map((_, number) => {
+    const answers = systems.map((system, place) => words[place][system.said[number]]);
+    return meanDistance(answers);
+  });
+  const least = [...distances].sort((a, b) => b - a)[Math.max(Math.ceil(distances.length / 4) - 1, 0)];
+  return (number) => distances[number] > 0 && distances[number] >= least;
+}
+
+const wordsOf = (text) => new Set(text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []);
+
+function meanDistance(answers) {
+  let [sum, pairs] = [0, 0];
+  for (let i = 0; i < answers.length; i++) {
+    for (let j = 0; j < i; j++) {
+      sum += distance(answers[i], answers[j]);
+      pairs++;
+    }
+  }
+  return pairs ? sum / pairs : 0;
+}
+
+function distance(a, b) {
+  let both = 0;
+  for (const word of a) if (b.has(word)) both++;
+  const either = a.size + b.size - both;
+  return either ? 1 - both / either : 0;
+}
+
+function turn(step) {
+  page += step;
+  show();
+  find("#pager").scrollIntoView();
+}
+
+function show() {
+  const pages = Math.max(1, Math.ceil(found.length / PAGE));
+  const count = (number) => number.toLocaleString("en");
+  find("#previous").disabled = page === 0;
+  find("#next").disabled = page >= pages - 1;
+  find("#status").textContent =
+    `${count(found.length)} of ${count(set.ids.length)} contexts, page ${count(page + 1)} of ${count(pages)}`;
+  const wanted = find("#search").value.trim().toLowerCase();
+  const systems = visible();
+  const cards = found.slice(page * PAGE, (page + 1) * PAGE).map((number) => card(number, systems, wanted));
+  find("#list").replaceChildren(...cards);
+}
+
+function card(number, systems, wanted) {
+  const turns = set.contexts[number].map((turn) => make("li", "text", ...marked(set.turns[turn], wanted)));
+  const references = set.references[number].map((turn) =>
+    make("p", "reference", make("span", "label", "Reference"), make("span", "text", ...marked(set.turns[turn], wanted))));
+  const head = make("tr", "", column("System"), column("Answer"), ...set.measures.map((one) => column(one.title)));
+  const rows = systems.map((place) => answer(set.systems[place], number, wanted));
+  const table = make("table", "", make("thead", "", head), make("tbody", "", ...rows));
+  return make("section", "conversation", make("h3", "", set.ids[number]),
+    make("ol", "turns", ...turns), ...references, make("div", "wide", table));
+}
+
+function column(title) {
+  const head = make("th", "", title);
+  head.scope = "col";
+  return head;
+}
+
+function answer(system, number, wanted) {
+  const head = make("th", "label", system.label);
+  head.scope = "row";
+  const said = make("td", "said text", ...marked(system.texts[system.said[number]] || "(empty)", wanted));
+  const values = set.measures.map((one, place) => {
+    const cell = make("td", "values", shown(system.values[place]?.[number], one.digits));
+    cell.dataset.measure = one.title;
+    return cell;
+  });
+  return make("tr", "", head, said, ...values);
+}
+
+function shown(value, digits) {
+  return value == null ? "–" : (value / 10 ** digits).toFixed(digits).replace("-", "−");
+}
+
+// The text in pieces, those that were searched for marked.
+function marked(text, wanted) {
+  if (!wanted) return [text];
+  const lowered = text.toLowerCase();
+  if (lowered.length !== text.length) return [text];
+  const pieces = [];
+  let start = 0;
+  for (let at; (at = lowered.indexOf(wanted, start)) >= 0; start = at + wanted.length) {
+    pieces.push(text.slice(start, at), make("mark", "", text.slice(at, at + wanted.length)));
+  }
+  return [...pieces, text.slice(start)];
+}
+
+startTheme();
+startTables();
+startConversations();

@@ -1,0 +1,99 @@
+"""Learning curves: losses and divergences, epoch by epoch."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from dialbench.reporting.curves import training_curves
+
+
+def test_one_panel_a_system_with_both_losses_and_the_best_epoch(result):
+    curve = [
+        {"epoch": 1.0, "train_loss": 5.0, "valid_loss": 4.0, "train_kl": 0.1},
+        {"epoch": 2.0, "train_loss": 4.0, "valid_loss": 3.0},
+        {"epoch": 3.0, "train_loss": 3.0, "valid_loss": 3.5},
+    ]
+    other = [{"epoch": 1.0, "train_loss": 6.0, "valid_loss": math.nan}]
+    figures = training_curves([result("a", curve=curve), result("b", curve=other)])
+    assert list(figures) == ["demo-training"]
+    first, second = figures["demo-training"].axes
+    assert (first.get_title("left"), second.get_title("left")) == ("a", "b")
+    grey, train, valid, best = (line.get_xydata().tolist() for line in first.lines)
+    assert grey == []
+    assert train == [[1, 5], [2, 4], [3, 3]]
+    assert valid == [[1, 4], [2, 3], [3, 3.5]]
+    assert best == [[2, 3]]
+    assert len(second.lines) == 3
+
+
+def test_a_training_is_drawn_once_however_it_answers(result):
+    curve = [{"epoch": 1.0, "train_loss": 5.0, "valid_loss": 4.0}]
+    results = [
+        result("a", curve=curve, decoding=d, seed=s) for d in ("greedy", "beam:5") for s in (1, 2)
+    ]
+    (figure,) = training_curves([*results, result("untrained")]).values()
+    (axes,) = figure.axes
+    assert axes.get_title("left") == "a"
+    assert len(axes.lines) == 2 * 3
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
+def test_all_of_the_legend_is_on_the_page(result, count):
+    curve = [{"epoch": 1.0, "train_loss": 5.0, "valid_loss": 4.0}]
+    results = [result(f"system {i}", curve=curve) for i in range(count)]
+    (figure,) = training_curves(results).values()
+    figure.canvas.draw()
+    box = figure.legends[0].get_window_extent()
+    assert figure.bbox.x0 <= box.x0
+    assert box.x1 <= figure.bbox.x1
+
+
+def test_no_curves_no_figure(result):
+    assert training_curves([result("a")]) == {}
+
+
+def latent(**parts):
+    return [
+        {"epoch": epoch, "train_loss": 5.0 - epoch, "valid_loss": loss}
+        | {f"{split}_{key}": value * epoch for key, value in parts.items() for split in SPLITS}
+        for epoch, loss in ((1.0, 4.0), (2.0, 3.0), (3.0, 3.5))
+    ]
+
+
+SPLITS = ("train", "valid")
+
+
+def test_divergences_have_a_figure_of_their_own_with_the_epoch_that_answers(result):
+    plain = [{"epoch": 1.0, "train_loss": 5.0, "valid_loss": 4.0}]
+    both = {"kl_conversation_per_example": 0.01, "kl_sentence_per_example": 2.0}
+    figures = training_curves(
+        [
+            result("plain", curve=plain),
+            result("one", curve=latent(kl_per_example=0.5, bow_per_example=9.0)),
+            result("two", curve=latent(**both)),
+        ]
+    )
+    assert list(figures) == ["demo-training", "demo-training-kl"]
+    one, two = figures["demo-training-kl"].axes
+    assert (one.get_title("left"), two.get_title("left")) == ("one", "two")
+    assert one.get_yscale() == two.get_yscale() == "log"
+    *grey, train, valid, best = (line.get_xydata().tolist() for line in one.lines)
+    assert len(grey) == 2
+    assert train == valid == [[1, 0.5], [2, 1.0], [3, 1.5]]
+    assert best == [[2, 1.0]]
+    assert [text.get_text() for text in one.texts] == []
+    assert [text.get_text() for text in two.texts] == ["conversation", "sentence"]
+    dashes = [line.get_linestyle() for line in two.lines if line.get_linewidth() == 1.5]
+    assert len(set(dashes)) == len(dashes) - 1
+
+
+def test_names_of_divergences_stand_on_the_far_sides(result):
+    parts = {"kl_conversation_per_example": 1.0, "kl_sentence_per_example": 2.0}
+    figure = training_curves([result("a", curve=latent(**parts))])["demo-training-kl"]
+    figure.canvas.draw()
+    low, high = (text.get_window_extent() for text in figure.axes[0].texts)
+    (_, lower), (_, higher) = (text.xy for text in figure.axes[0].texts)
+    to_page = figure.axes[0].transData.transform
+    assert low.y1 < to_page((3, lower))[1] < to_page((3, higher))[1] < high.y0
