@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -155,7 +156,8 @@ def column(axes: Any, ends: Sequence[End], gap: float, *, right: bool = True) ->
         gap: the height of a name, in data coordinates.
         right: at which side.
     """
-    for end, height in zip(ends, apart([end.y for end in ends], gap), strict=True):
+    heights = apart([end.y for end in ends], gap, sorted(axes.get_ylim()))
+    for end, height in zip(ends, heights, strict=True):
         axes.annotate(
             end.text,
             (end.x, end.y),
@@ -165,12 +167,26 @@ def column(axes: Any, ends: Sequence[End], gap: float, *, right: bool = True) ->
             va="center",
             fontsize=8,
             color=end.colour,
-            arrowprops={"arrowstyle": "-", "color": PALE, "linewidth": 0.6, "shrinkB": 3},
+            arrowprops={
+                "arrowstyle": "-",
+                "color": PALE,
+                "linewidth": 0.6,
+                "shrinkB": 3,
+                "relpos": (0 if right else 1, 0.5),
+            },
         )
 
 
-def apart(wanted: Sequence[float], gap: float) -> list[float]:
-    """Heights at least `gap` apart, in the order of the wanted ones, of the least squared error."""
+def apart(
+    wanted: Sequence[float], gap: float, within: Sequence[float] = (-math.inf, math.inf)
+) -> list[float]:
+    """Heights at least `gap` apart, in the order of the wanted ones, of the least squared error.
+
+    Args:
+        wanted: one each.
+        gap: above 0.
+        within: lowest and highest; too many for it go beyond the highest.
+    """
     order = sorted(range(len(wanted)), key=wanted.__getitem__)
     # Less the gaps below them, heights need only not fall: their isotonic regression.
     blocks: list[list[float]] = []
@@ -179,7 +195,9 @@ def apart(wanted: Sequence[float], gap: float) -> list[float]:
         while len(blocks) > 1 and fmean(blocks[-2]) > fmean(blocks[-1]):
             last = blocks.pop()
             blocks[-1] += last
-    level = [fmean(block) for block in blocks for _ in block]
+    # Clipped, it is the isotonic regression within bounds.
+    low, high = within[0], within[1] - gap * (len(wanted) - 1)
+    level = [max(low, min(high, fmean(block))) for block in blocks for _ in block]
     return [
         height
         for _, height in sorted(

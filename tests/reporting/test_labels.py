@@ -81,6 +81,17 @@ def test_heights_are_those_of_isotonic_regression(wanted, gap):
     assert sorted(apart(wanted, gap)) == pytest.approx(fitted.tolist(), abs=1e-6)
 
 
+@given(st.lists(st.floats(-10, 10), min_size=1, max_size=8), st.floats(0.1, 3))
+def test_heights_within_bounds_are_those_of_bounded_isotonic_regression(wanted, gap):
+    from sklearn.isotonic import IsotonicRegression
+
+    below = gap * np.arange(len(wanted))
+    high = 5 + below[-1]
+    bounded = IsotonicRegression(y_min=-5, y_max=5)
+    fitted = bounded.fit_transform(below, np.sort(wanted) - below) + below
+    assert sorted(apart(wanted, gap, (-5, high))) == pytest.approx(fitted.tolist(), abs=1e-6)
+
+
 def test_a_column_of_names_stands_beside_the_axes_without_touching():
     with canvas.style():
         figure, axes = canvas.figure(5, 4)
