@@ -26,7 +26,7 @@ from dialbench.neural.model import DialogueModel, Losses, State, word_loss
 from dialbench.text.vocabulary import EOS, PAD
 
 from .blocks.embedding import WordAdapter, WordConfig, WordEmbedding
-from .blocks.hierarchical import ContextEncoder, Conversation
+from .blocks.hierarchical import ContextEncoder, Conversation, Unattended
 from .blocks.latent import Gaussian, annealing_weight, bag_nll, latent_warnings, noise
 from .blocks.recurrent import RecurrentEncoder, StackedGRU
 
@@ -69,7 +69,7 @@ def _two_layers(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
     return nn.Sequential(nn.Linear(inputs, hidden), nn.Tanh(), nn.Linear(hidden, outputs))
 
 
-class CVAERNNModel(DialogueModel):
+class CVAERNNModel(Unattended):
     """Utterance encoder, context GRU, prior, posterior, decoder and bag of words over V words."""
 
     criterion: ClassVar[tuple[str, ...]] = ("nll", "kl")
@@ -113,20 +113,6 @@ class CVAERNNModel(DialogueModel):
         c = self.read(batch)
         z = Gaussian.of(self.prior(c)).sample(noise(batch, self.latent))
         return self.begin(torch.cat([c, z], -1))
-
-    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        """(B * width,) tokens -> logits (B * width, V)."""
-        tops, states = self.decoder(self.embedding(tokens[:, None]), state.row)
-        return self.output(tops[:, 0]), replace(state, row=states, length=state.length + 1)
-
-    def hidden(self, state: State, inputs: Tensor) -> Tensor:
-        """(B, T) decoder inputs -> (B, T, decoder_hidden) states."""
-        tops, _ = self.decoder(self.embedding(inputs), state.row)
-        return tops  # type: ignore[no-any-return]
-
-    def logits(self, batch: Batch) -> Tensor:
-        """(B, T, V) under the true response, from the state that answering starts from."""
-        return self.output(self.hidden(self.start(batch), batch.inputs))  # type: ignore[no-any-return]
 
     def loss(self, batch: Batch, step: int) -> Losses:
         """Words, weighted KL and bag of words, each summed over an example's words."""

@@ -7,7 +7,7 @@ vector, and a decoder without attention. Encoder and decoder share one word tabl
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +17,7 @@ from dialbench.neural.data import Batch
 from dialbench.neural.model import DialogueModel, Losses, State, word_loss
 
 from .blocks.embedding import WordAdapter, WordConfig, WordEmbedding
-from .blocks.hierarchical import ContextEncoder, Conversation
+from .blocks.hierarchical import ContextEncoder, Conversation, Unattended
 from .blocks.recurrent import RecurrentEncoder, StackedGRU
 
 
@@ -42,7 +42,7 @@ class HREDConfig(WordConfig):
         self.demand_rate("recurrent_dropout")
 
 
-class HREDModel(DialogueModel):
+class HREDModel(Unattended):
     """Utterance encoder, context GRU and decoder over V words.
 
     Args:
@@ -83,20 +83,6 @@ class HREDModel(DialogueModel):
     def start(self, batch: Batch) -> State:
         """Reads the contexts."""
         return self.begin(self.context(self.conversation(batch)))
-
-    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        """(B * width,) tokens -> logits (B * width, V)."""
-        tops, states = self.decoder(self.embedding(tokens[:, None]), state.row)
-        return self.output(tops[:, 0]), replace(state, row=states, length=state.length + 1)
-
-    def hidden(self, state: State, inputs: Tensor) -> Tensor:
-        """(B, T) decoder inputs -> (B, T, h) top states."""
-        tops, _ = self.decoder(self.embedding(inputs), state.row)
-        return tops  # type: ignore[no-any-return]
-
-    def logits(self, batch: Batch) -> Tensor:
-        """(B, T, V) under the true response, from the state that answering starts from."""
-        return self.output(self.hidden(self.start(batch), batch.inputs))  # type: ignore[no-any-return]
 
     def loss(self, batch: Batch, step: int) -> Losses:
         """Negative log-likelihood, mean over real target tokens."""

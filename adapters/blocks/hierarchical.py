@@ -7,6 +7,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
+from dialbench.neural.data import Batch
+from dialbench.neural.model import DialogueModel, State
+
+from .embedding import WordEmbedding
 from .recurrent import StackedGRU
 
 
@@ -73,3 +77,31 @@ class ContextEncoder(nn.Module):
         tops, _ = self.gru(turns.vectors, states)  # (B, N, h)
         last = turns.last[:, None, None].expand(-1, 1, tops.shape[-1])
         return tops.gather(1, last).squeeze(1)  # type: ignore[no-any-return]
+
+
+class Unattended(DialogueModel):
+    """A model that writes from its decoder's state alone, which holds all it knows of the context.
+
+    Attributes:
+        embedding: of the words that the decoder reads.
+        decoder: starts from what `start` leaves in the state.
+        output: from its top states (h) to logits (V).
+    """
+
+    embedding: WordEmbedding
+    decoder: StackedGRU
+    output: nn.Linear
+
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """(B * width,) tokens -> logits (B * width, V)."""
+        tops, states = self.decoder(self.embedding(tokens[:, None]), state.row)
+        return self.output(tops[:, 0]), replace(state, row=states, length=state.length + 1)
+
+    def hidden(self, state: State, inputs: Tensor) -> Tensor:
+        """(B, T) decoder inputs -> (B, T, h) top states."""
+        tops, _ = self.decoder(self.embedding(inputs), state.row)
+        return tops  # type: ignore[no-any-return]
+
+    def logits(self, batch: Batch) -> Tensor:
+        """(B, T, V) under the true response, from the state that answering starts from."""
+        return self.output(self.hidden(self.start(batch), batch.inputs))  # type: ignore[no-any-return]

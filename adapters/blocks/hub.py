@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dialbench.errors import InputError
+from dialbench.files.folders import checkpoint_folder
 from dialbench.text.vocabulary import SPECIALS, Vocabulary
 from dialbench.text.written import written
 
@@ -234,19 +235,14 @@ class Pieces(Vocabulary):
 
 
 def _folder(weights: str) -> Path:
-    path = Path(weights).expanduser()
-    if path.is_dir():
-        return path
-    from huggingface_hub import snapshot_download
-
-    try:
-        return Path(snapshot_download(weights, local_files_only=True))
-    except (OSError, ValueError):
+    folder = checkpoint_folder(weights)
+    if folder is None:
         raise InputError(
             f"weights={weights} is neither a folder nor a model in the local cache of the Hub",
             where="--models",
             hint=f"Nothing is downloaded. {_COMPLETE}",
-        ) from None
+        )
+    return folder
 
 
 @lru_cache(maxsize=64)

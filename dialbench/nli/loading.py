@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dialbench.errors import InputError
+from dialbench.files.folders import checkpoint_folder
 from dialbench.nli import embedded
 from dialbench.nli.judge import LONGEST, Classifier, Judge, demand_sane, order_of
 
@@ -56,19 +57,14 @@ def _named(model: str) -> Judge:
 
 
 def _folder(model: str) -> Path:
-    path = Path(model).expanduser()
-    if path.is_dir():
-        return path
-    from huggingface_hub import snapshot_download
-
-    try:
-        return Path(snapshot_download(model, local_files_only=True))
-    except (OSError, ValueError):
+    folder = checkpoint_folder(model)
+    if folder is None:
         raise InputError(
             "is neither a folder nor a model in the local cache of the Hub",
             where=f"{_OPTION} {model}",
             hint=f"Nothing is downloaded. {_COMPLETE}",
-        ) from None
+        )
+    return folder
 
 
 class _Loader:
