@@ -14,6 +14,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear
 
 from dialbench.adapter import Card
 from dialbench.neural.model import DialogueModel
@@ -97,10 +98,21 @@ class RandomLink(nn.Module):
 
     def forward(self, x: Tensor, draws: Tensor | None = None, link: Tensor | None = None) -> Tensor:
         """(N, s, inputs) -> (N, s, outputs); the link is `x` itself unless another is given."""
+        weight = self.random.shared(draws)
+        if weight is not None and len(x) * x.shape[1] > self.random.inputs:
+            return self._as_one_map(x, weight, x if link is None else link)
         hidden = self.random(x, draws)
         if self.linked:
             hidden = torch.cat([x if link is None else link, hidden], -1)
         return self.trained(hidden)  # type: ignore[no-any-return]
+
+    def _as_one_map(self, x: Tensor, weight: Tensor, link: Tensor) -> Tensor:
+        """The same with the product of both maps: much cheaper for many rows."""
+        direct, after = self.trained.weight.tensor_split([-self.random.outputs], 1)
+        both = after @ weight.T
+        if not self.linked:
+            return linear(x, both)
+        return linear(x, direct + both) if link is x else linear(link, direct) + linear(x, both)
 
 
 class RandomLinkAttention(Attention):

@@ -1,11 +1,12 @@
 """How fast every system trains and answers, relative to the Transformer in the same run.
 
-    python benchmarks/systems.py --out FILE.json [--preset small] [--device cpu] [--rounds 3]
+    python benchmarks/systems.py --out FILE.json [--models all] [--preset small] [--device cpu]
 
 The text is synthetic, with about DailyDialog's lengths and as many words as the preset's
 vocabulary. For each system: training examples a second and greedy answers of exactly 20 words a
 second, medians of rounds in which the systems take turns, so that a machine whose speed drifts
-slows all of them; both also relative to `transformer`. Further: parameters, floating-point
+slows all of them; both also relative to `transformer`. Systems that learn in several stages or from
+more than words are left out: there is no one rate to give. Further: parameters, floating-point
 operations a second (6 for each trained weight and token) and their share of the bfloat16 peak
 given with --peak, peak memory on a GPU, and what drawing weights costs systems that draw them for
 each context. FILE.md beside FILE.json holds the table for people.
@@ -24,13 +25,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from dialbench_adapters.blocks.tuning import TunedAdapter
 
 from dialbench.adapter import Registry, Run
 from dialbench.neural.adapter import NeuralAdapter
 from dialbench.neural.data import build_vocabulary, encode, encode_split, make_batch, training_rows
 from dialbench.neural.devices import describe, dtype_of, resolve
 from dialbench.neural.model import count_parameters
-from dialbench.neural.training import Trainer
 from dialbench.presets import load
 from dialbench.records import Decoding, Example, Split
 from dialbench.text.vocabulary import EOS
@@ -39,7 +40,7 @@ WORDS = 20
 PEER = "transformer"
 VARIANTS = (
     "paraformer-k[redraw_at_inference=per_batch]",
-    "rl-transformer[redraw_at_inference=per_batch]",
+    "rl-transformer[redraw_at_inference=per_batch,answer_batch=64]",
 )
 
 
@@ -47,6 +48,7 @@ def main() -> None:
     """Measures and writes after every round."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--models", default=",".join(("all", *VARIANTS)), help=f"with {PEER}")
     parser.add_argument("--preset", default="paper")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--rounds", type=int, default=3)
@@ -58,9 +60,11 @@ def main() -> None:
     device = resolve(arguments.device)
     settings = {**load(arguments.preset).system, "start": "scratch"}
     split = synthetic(arguments.examples, settings.get("vocabulary", 20_000))
-    registry = Registry()
-    everything = [*registry.parse("all"), *(registry.parse(name)[0] for name in VARIANTS)]
-    systems = [system for system in everything if issubclass(system.adapter, NeuralAdapter)]
+    systems = [
+        system
+        for system in Registry().parse(arguments.models)
+        if system.adapter.fit in (NeuralAdapter.fit, TunedAdapter.fit)
+    ]
     sides = {s.name: Side(s.build(settings), split, device, arguments.answers) for s in systems}
     report: dict[str, Any] = {
         "preset": arguments.preset,
@@ -122,7 +126,7 @@ class Side:
         self.data = encode_split(
             split, adapter.vocabulary, config.context_tokens, config.response_tokens
         )
-        self.trainer = Trainer(self.model, self.data, self.data, config, self.run)
+        self.trainer = adapter.trainer(self.model, self.data, self.data, self.run)
         self.rounds: list[dict[str, float]] = []
 
     def facts(self) -> dict[str, float]:

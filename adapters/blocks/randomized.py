@@ -81,6 +81,12 @@ class RandomLinear(nn.Module):
         weight = own[:, :size].view(-1, self.inputs, self.outputs)
         return weight, None if self.bias is None else own[:, None, size:]
 
+    def shared(self, draws: Tensor | None) -> Tensor | None:
+        """(in, out) weights where all rows have the same, None where each context has its own."""
+        if draws is None:
+            return self.weight
+        return self._cut(draws[None])[0][0] if draws.dim() == 1 else None
+
     def forward(self, input: Tensor, draws: Tensor | None = None) -> Tensor:
         """(N, s, in) -> (N, s, out).
 

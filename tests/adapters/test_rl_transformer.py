@@ -199,10 +199,10 @@ def tiny(**options) -> RLTransformerConfig:
     return RLTransformerConfig(**{**sizes, **options})
 
 
-@pytest.fixture
-def sides() -> tuple[torch.Tensor, torch.Tensor]:
+@pytest.fixture(params=[(4, 5), (14, 15)], ids=["few-rows", "more-rows-than-inputs"])
+def sides(request) -> tuple[torch.Tensor, torch.Tensor]:
     random = torch.Generator().manual_seed(2)
-    made = [torch.randn(1, n, 10, generator=random, dtype=torch.float64) for n in (4, 5)]
+    made = [torch.randn(1, n, 10, generator=random, dtype=torch.float64) for n in request.param]
     return made[0], made[1]
 
 
@@ -210,7 +210,7 @@ class TestNetworks:
     @pytest.mark.parametrize("link", ["X", "Z"])
     @pytest.mark.parametrize("links", [True, False])
     def test_attention_equals_the_formula(self, sides, link, links):
-        x, y = sides  # of 4 and 5 tokens: a link to the other side would not fit
+        x, y = sides  # of unequal lengths: a link to the other side would not fit
         config = tiny(output_link=link, links=links)
         torch.manual_seed(1)
         layer = drawn(RandomLinkAttention(config))
