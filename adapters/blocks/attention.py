@@ -21,7 +21,7 @@ MakeLinear = Callable[[int, int, bool], nn.Module]
 KeysValues = tuple[Tensor, Tensor]
 
 
-def trained(inputs: int, outputs: int, bias: bool) -> nn.Module:
+def trained(inputs: int, outputs: int, bias: bool) -> Linear:
     """A trained map, Xavier-initialised."""
     linear = Linear(inputs, outputs, bias=bias)
     nn.init.xavier_uniform_(linear.weight)
@@ -57,7 +57,7 @@ class Attention(nn.Module):
         self.query = make(width, size, bias)
         self.key = make(width, size, bias)
         self.value = make(width, size, bias)
-        self.output = trained(size, width, bias)
+        self.output: nn.Module = trained(size, width, bias)
 
     def _split(self, x: Tensor) -> Tensor:
         return x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)  # (B, H, S, d/H)

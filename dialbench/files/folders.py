@@ -20,19 +20,6 @@ def data_folder(option: Path | None) -> Path:
     return root / "dialbench" / "data"
 
 
-def checkpoint_folder(name: str) -> Path | None:
-    """A folder, or that of a model in the local cache of the Hub; None if it is neither."""
-    path = Path(name).expanduser()
-    if path.is_dir():
-        return path
-    from huggingface_hub import snapshot_download
-
-    try:
-        return Path(snapshot_download(name, local_files_only=True))
-    except (OSError, ValueError):
-        return None
-
-
 def nltk_folders(data: Path | None) -> Iterator[Path]:
     """Where files for nltk may lie: `data`/nltk_data, $NLTK_DATA, and nltk's own folders."""
     if data is not None:

@@ -134,9 +134,9 @@ def lose_the_head(folder):
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (break_labels, "config.json cannot be read"),
+        (break_labels, "it has no readable config.json"),
         (ask_for_code, "it asks in tokenizer_config.json for code of its own"),
-        (pickle_weights, r"there are no weights as \*\.safetensors"),
+        (pickle_weights, "it has no .*safetensors but only pickled weights"),
         (cut_weights, r"it cannot be read \("),
         (lose_the_head, r"it lacks classifier\.weight"),
     ],
@@ -151,5 +151,5 @@ def test_what_cannot_be_used_is_one_line(checkpoint, spoil, said):
 
 
 def test_nothing_is_downloaded():
-    with pytest.raises(InputError, match=r"--nli nobody/none: is neither a folder .*downloaded"):
+    with pytest.raises(InputError, match=r"--nli nobody/none: it is neither a folder .*downloaded"):
         find("nobody/none")

@@ -1,0 +1,167 @@
+"""Checkpoints of the transformers library: found on this machine, checked, and read.
+
+Nothing is downloaded, no code of a checkpoint is run, and weights are read from safetensors only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Self
+
+from dialbench.errors import InputError
+
+_READ = {".json", ".jinja", ".model", ".safetensors", ".tiktoken", ".txt"}
+_TOKENIZERS = (
+    *("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt"),
+    *("spiece.model", "sentencepiece.bpe.model", "spm.model", "source.spm"),
+)
+_CONFIGS = ("config.json", "tokenizer_config.json")
+_PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt")
+_COMPLETE = "Name a folder with config.json, model.safetensors and the tokenizer's files."
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """A checkpoint on this machine, of whatever architecture.
+
+    Attributes:
+        named: what the user wrote.
+        where, subject: how errors begin: the argument, and what is wrong with it.
+        folder: where its files lie.
+    """
+
+    named: str
+    where: str
+    subject: str
+    folder: Path
+
+    @classmethod
+    def find(cls, named: str, *, where: str, subject: str) -> Self:
+        """The checkpoint in a folder, or under a name in the local cache of the Hub.
+
+        Raises:
+            InputError: it is not there, a file is missing, or it asks for code of its own.
+        """
+        folder = folder_of(named)
+        if folder is None:
+            raise InputError(
+                f"{subject} is neither a folder nor a model in the local cache of the Hub",
+                where=where,
+                hint=f"Nothing is downloaded. {_COMPLETE}",
+            )
+        self = cls(named, where, subject, folder)
+        self._demand_files()
+        return self
+
+    def error(self, what: str, hint: str = _COMPLETE) -> InputError:
+        """The error that this checkpoint cannot be used."""
+        return InputError(f"{self.subject} {what}", where=self.where, hint=hint)
+
+    def _demand_files(self) -> None:
+        for name in _CONFIGS:
+            if "auto_map" in self._json(name, needed=name == "config.json"):
+                raise self.error(
+                    f"asks in {name} for code of its own, which is never run",
+                    "Choose a model that the transformers library knows.",
+                )
+        if not any(self.folder.glob("*.safetensors")):
+            pickled = any(True for pattern in _PICKLED for _ in self.folder.glob(pattern))
+            raise self.error(
+                f"has no *.safetensors{' but only pickled weights' if pickled else ''}",
+                "Save it again with save_pretrained." if pickled else _COMPLETE,
+            )
+        if not any((self.folder / name).is_file() for name in _TOKENIZERS):
+            raise self.error("has no tokenizer files")
+
+    def _json(self, name: str, *, needed: bool) -> dict[str, Any]:
+        path = self.folder / name
+        if not needed and not path.exists():
+            return {}
+        try:
+            value = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise self.error(f"has no readable {name} ({_first(error)})") from None
+        if not isinstance(value, dict):
+            raise self.error(f"has a {name} that is no JSON object")
+        return value
+
+    @property
+    def checksum(self) -> str:
+        """sha256 (64 hex digits) over names and contents of weights, tokenizer and configs."""
+        files = sorted(path for path in self.folder.iterdir() if path.suffix in _READ)
+        digest = hashlib.sha256()
+        for path in files:
+            facts = path.stat()
+            sha256 = _checksum(path.resolve(), facts.st_size, facts.st_mtime_ns)
+            digest.update(f"{path.name} {sha256}\n".encode())
+        return digest.hexdigest()
+
+    def read(self, read: Callable[..., Any], **options: Any) -> Any:
+        """What a `from_pretrained` of the library makes of the folder.
+
+        Raises:
+            InputError: the library cannot read it.
+        """
+        from transformers.utils import logging
+
+        logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        options |= {"local_files_only": True, "trust_remote_code": False}
+        try:
+            return read(self.folder, **options)
+        except Exception as error:  # whatever a library of 200 architectures may raise
+            raise self.error(f"cannot be read ({_first(error)})") from None
+
+    def read_model(self, read: Callable[..., Any]) -> Any:
+        """The model that a `from_pretrained` of the library reads, in float32.
+
+        Raises:
+            InputError: the weights are damaged or incomplete.
+        """
+        import torch
+
+        options = {"use_safetensors": True, "output_loading_info": True, "dtype": torch.float32}
+        model, report = self.read(read, **options)
+        if report["missing_keys"]:
+            raise self.error(f"lacks {', '.join(sorted(report['missing_keys']))}")
+        return model
+
+    def read_tokenizer(self) -> Any:
+        """The library's tokenizer.
+
+        Raises:
+            InputError: the library cannot read it.
+        """
+        from transformers import AutoTokenizer
+
+        return self.read(AutoTokenizer.from_pretrained)
+
+
+def folder_of(named: str) -> Path | None:
+    """A folder, or that of a model in the local cache of the Hub; None if it is neither."""
+    path = Path(named).expanduser()
+    if path.is_dir():
+        return path
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(snapshot_download(named, local_files_only=True))
+    except (OSError, ValueError):
+        return None
+
+
+@lru_cache(maxsize=64)
+def _checksum(path: Path, size: int, changed: int) -> str:
+    # Kept as long as size and time of change stay: weights may be gigabytes.
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _first(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(".") if lines else type(error).__name__
