@@ -79,7 +79,8 @@ def command(
         monkeypatch.setattr("sys.argv", ["dialbench", *map(str, arguments)])
         before = signal.getsignal(signal.SIGTERM)
         try:
-            with pytest.raises(SystemExit) as ended:
+            with monkeypatch.context() as inside, pytest.raises(SystemExit) as ended:
+                inside.setenv("DIALBENCH_DATA", os.environ.get("DIALBENCH_DATA", ""))
                 main()
         finally:
             signal.signal(signal.SIGTERM, before)

@@ -52,6 +52,36 @@ def test_run_prints_the_table_and_names_its_files(command: Command, tmp_path: Pa
     assert f"wrote {tmp_path}/report/demo.csv" in said.err
 
 
+SEEKER = """
+from dialbench.adapter import Adapter, Card
+from dialbench.files.folders import data_folder
+
+class Seeker(Adapter):
+    name = "seeker"
+    card = Card("Seeker", "other", "answers with the data folder's name")
+
+    def respond(self, contexts, decoding, run):
+        return [data_folder(None).name] * len(contexts)
+"""
+
+
+def test_systems_look_for_their_files_in_the_folder_that_data_names(
+    command: Command, tmp_path: Path
+) -> None:
+    plugin, data = tmp_path / "seeker.py", tmp_path / "elsewhere"
+    plugin.write_text(SEEKER)
+    data.mkdir()
+    runs = tmp_path / "runs"
+    said = command(
+        *("run", "--models", "seeker,copy-last", "--plugin", plugin, "--data", data),
+        *("--jobs", 2, "--out", runs, "--progress", "none", *QUICK),
+    )
+    assert said.code == 0, said.err
+    (answers,) = runs.glob("answers/seeker*/responses.jsonl")
+    lines = [json.loads(line) for line in answers.read_text().splitlines()]
+    assert {line["response"] for line in lines if "response" in line} == {"elsewhere"}
+
+
 def test_a_failed_system_exits_with_one(command: Command, tmp_path: Path) -> None:
     plugin = Path(__file__).parent / "plugins.py"
     said = command(

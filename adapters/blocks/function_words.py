@@ -108,7 +108,7 @@ def found(tags: Tags) -> Path | None:
     folder = None if tags == "closed" else tagger.find()
     if folder is None and tags == "nltk":
         raise InputError(
-            "nltk's tagger was not found in the data folder ($DIALBENCH_DATA) or $NLTK_DATA",
+            "nltk's tagger was not found in the data folder (--data) or $NLTK_DATA",
             where="--models tags=nltk",
             hint="Run dialbench fetch nltk, or write tags=closed.",
         )
