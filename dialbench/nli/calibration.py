@@ -1,0 +1,110 @@
+"""Where a trained judge draws the lines between its labels, moved for dialogue.
+
+What it learned from is a third entailment, a third contradiction, and mostly about pictures and
+articles. One offset for all pairs on the logits of each of two labels leaves the order of the
+pairs as it is, but says from which of them on a turn counts as following or contradicting.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialbench.nli.examination import Sane, examine, sanity
+from dialbench.nli.judge import Judge
+from dialbench.nli.pairs import Source
+from dialbench.records import Example
+
+ENTAILMENT = (0.0, 0.25, 0.5, 0.75)
+CONTRADICTION = (-0.5, -0.25, 0.0, 0.25, 0.5)
+"""Offsets that are tried, every pair of them."""
+LEVEL = 0.05
+"""How far from 0 the UE of turns of other dialogues may be."""
+LOSS = 0.005
+"""How much of its accuracy on the development set a judge may lose."""
+DENIED = -0.75
+"""The highest UE that denials of a turn may have."""
+SEED = 2
+"""Of the contexts that are looked at; the card shows those of another seed."""
+
+
+@dataclass(frozen=True)
+class Offsets:
+    """What is added to the logits of two labels."""
+
+    entailment: float = 0.0
+    contradiction: float = 0.0
+
+    @property
+    def logits(self) -> tuple[float, float, float]:
+        """In the order of the labels."""
+        return self.entailment, 0.0, self.contradiction
+
+
+class Shifted:
+    """A judge with offsets on its logits.
+
+    Args:
+        judge: who is asked.
+        offsets: natural logarithms of the factors of its odds.
+    """
+
+    def __init__(self, judge: Judge, offsets: Offsets) -> None:
+        self.name = f"{judge.name}{offsets.logits}"
+        self._judge, self._factors = judge, np.exp(np.array(offsets.logits, np.float32))
+
+    def __call__(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
+        """(pairs, 3) probabilities of entailment, neutral and contradiction."""
+        weighted = self._judge(pairs) * self._factors
+        found: NDArray[np.float32] = weighted / weighted.sum(axis=1, keepdims=True)
+        return found
+
+
+def calibrate(judge: Judge, dev: Source, data: Path, examples: Sequence[Example]) -> Offsets:
+    """The offsets with which a judge tells true next turns from others best.
+
+    That is, of those that keep `LEVEL`, `LOSS` and `DENIED`, the ones whose margin of `ue` has
+    the highest lower end of its 95 % interval, the smallest of equal ones; none if none keeps them.
+
+    Args:
+        judge: without offsets; it should remember what it was asked.
+        dev: pairs with labels.
+        data: the data folder.
+        examples: of dialogues' development split.
+
+    Raises:
+        InputError: `dev` cannot be read.
+    """
+    least = examine(judge, dev, data).accuracy - LOSS
+    tried = ((offsets, Shifted(judge, offsets)) for offsets in _grid())
+    kept = (
+        (sane, offsets)
+        for offsets, shifted in tried
+        if examine(shifted, dev, data).accuracy >= least
+        and _plausible(sane := sanity(shifted, examples, SEED))
+    )
+    return max(_lower_ends(kept), default=(0.0, Offsets()), key=lambda found: found[0])[1]
+
+
+def _grid() -> list[Offsets]:
+    """The smallest first."""
+    grid = itertools.starmap(Offsets, itertools.product(ENTAILMENT, CONTRADICTION))
+    return sorted(grid, key=lambda offsets: sum(map(abs, offsets.logits)))
+
+
+def _plausible(sane: Sane) -> bool:
+    level = sane.levels[-1][2]
+    # Few turns can be denied in a small corpus; NaN where none can.
+    return abs(level) <= LEVEL and not any(denied > DENIED for _, _, denied in sane.levels[1:-2])
+
+
+def _lower_ends(kept: Iterable[tuple[Sane, Offsets]]) -> Iterator[tuple[float, Offsets]]:
+    for sane, offsets in kept:
+        interval = dict(sane.margins)["ue"].interval
+        yield (-math.inf if interval is None else interval[0]), offsets
