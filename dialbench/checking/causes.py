@@ -19,6 +19,7 @@ _KINDS: dict[str, CauseKind] = {
     "dtype": "device",
     "threads": "device",
 }
+_ROUNDING = ("device", "dtype", "threads", "torch")
 _NAMES = {
     "data": "training data",
     "examples": "training examples",
@@ -53,16 +54,18 @@ def of_provenance(old: Provenance, new: Provenance) -> tuple[Cause, ...]:
 
 
 def may_round_otherwise(old: Entry, new: Entry) -> bool:
-    """Whether the same code may give other numbers on the devices of the two.
+    """Whether the same code may give other bits under the circumstances of the two.
 
-    A CPU adds in the same order every time, a GPU need not.
+    Processor, number format, threads and torch decide in which order numbers are added, hence how
+    sums round. A CPU keeps to its order every time, a GPU need not.
     """
-    return _device(old) != _device(new) or not new.device.startswith("cpu")
+    return bool(of_rounding(old, new)) or not new.device.startswith("cpu")
 
 
-def _device(entry: Entry) -> dict[str, Any]:
-    circumstances = {key: entry.circumstances.get(key) for key in ("dtype", "threads")}
-    return {"device": entry.device, **circumstances}
+def of_rounding(old: Entry, new: Entry) -> list[str]:
+    """The circumstances that decide how sums round, and in which two entries differ."""
+    before, after = _surroundings(old), _surroundings(new)
+    return [what for what in _ROUNDING if before.get(what) != after.get(what)]
 
 
 def _recipe(entry: Entry) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from dialbench.checking import causes
 from dialbench.checking.cells import other_seeds, same_seed
@@ -13,25 +13,37 @@ from dialbench.store.baselines import Baseline, Entry, Said
 Measures = frozenset[str]
 
 
-def compare(old: Baseline, new: Baseline, local: Baseline | None = None) -> Comparison:
+def compare(
+    old: Baseline,
+    new: Baseline,
+    local: Baseline | None = None,
+    seeds: Collection[int] | None = None,
+) -> Comparison:
     """What of `new` is not as in `old`.
 
     Rows with the same seeds are compared seed by seed: counts exactly, other measures to 1e-6 of
-    their value, responses and trained weights by their checksums. Rows that ran on another device
-    and differ, and rows with other seeds altogether, are compared by the spread over the
-    baseline's seeds.
+    their value, responses and trained weights by their checksums. Rows that ran where sums may
+    round otherwise and differ, and rows with other seeds altogether, are compared by the spread
+    over the baseline's seeds.
 
     Args:
         old: the baseline.
         new: the run.
         local: the runs that the baseline was made from, for texts that it may not hold.
+        seeds: the ones to compare, by default all; the baseline's others measure the spread.
     """
-    return _Check(old, new, local).run()
+    return _Check(old, new, local, seeds).run()
 
 
 class _Check:
-    def __init__(self, old: Baseline, new: Baseline, local: Baseline | None) -> None:
-        self.old, self.new = old, new
+    def __init__(
+        self,
+        old: Baseline,
+        new: Baseline,
+        local: Baseline | None,
+        seeds: Collection[int] | None,
+    ) -> None:
+        self.old, self.new, self.seeds = old, new, seeds
         self.local = _texts(local) if local else {}
         before, after = _measures(old.entries), _measures(new.entries)
         both = before and after  # a side without any scores says so row by row
@@ -39,10 +51,10 @@ class _Check:
         self.added = after - before if both else frozenset()
 
     def run(self) -> Comparison:
-        found = rows(self.old.entries, self.new.entries)
+        found = rows(self.old.entries, self.new.entries, self.seeds)
         reports = {id(row): list(self._exact(row)) for row in found}
         by_spread = [row for row in found if self._needs_spread(row, reports[id(row)])]
-        cells = sum(len(self._shared(*_sides(row))) for row in by_spread)
+        cells = sum(len(self._shared(row.baseline, row.run)) for row in by_spread)
         for row in by_spread:
             reports[id(row)] = [self._spread(row, cells)]
         columns = [f"column {name} is missing" for name in sorted(self.missing)]
@@ -86,9 +98,8 @@ class _Check:
     def _cells(
         self, row: Row, old: Entry, new: Entry, shared: Sequence[str]
     ) -> Iterator[CellChange]:
-        siblings = [entry for entry, _ in row.pairs] + row.missing
         for measure in shared:
-            scores = [entry.scores[measure] for entry in siblings if measure in entry.scores]
+            scores = [entry.scores[measure] for entry in row.baseline if measure in entry.scores]
             seeds = [score.value for score in scores if score.value is not None]
             change = same_seed(measure, old.scores[measure], new.scores[measure], seeds)
             if change:
@@ -126,10 +137,10 @@ class _Check:
         elsewhere = all(causes.may_round_otherwise(old, new) for old, new in row.pairs)
         done = all(entry.status == "done" for pair in row.pairs for entry in pair)
         whole = not row.missing and not row.added
-        return bool(moved and elsewhere and done and whole and len(row.pairs) > 1)
+        return bool(moved and elsewhere and done and whole and len(row.baseline) > 1)
 
     def _spread(self, row: Row, cells: int) -> RowReport:
-        old, new = _sides(row)
+        old, new = row.baseline, row.run
         shared = self._shared(old, new)
         found = (
             other_seeds(name, [e.scores[name] for e in old], [e.scores[name] for e in new], cells)
@@ -144,7 +155,7 @@ class _Check:
             tuple(change for change in found if change),
             cells_compared=len(shared),
             causes=tuple(dict.fromkeys(why)),
-            notes=(_rule(old, new, bool(row.pairs)),),
+            notes=(_rule(row),),
         )
 
 
@@ -163,16 +174,16 @@ def _texts_in_pairs(
     return ResponseChange(example, was, now)
 
 
-def _rule(old: Sequence[Entry], new: Sequence[Entry], same_seeds: bool) -> str:
-    where = "on another device" if same_seeds else f"with seeds {_seeds(new)}"
+def _rule(row: Row) -> str:
+    old = row.baseline
+    where = f"with seeds {_seeds(row.run)}"
+    if row.pairs:
+        # Of the same circumstances, only a GPU rounds otherwise.
+        unlike = dict.fromkeys(what for pair in row.pairs for what in causes.of_rounding(*pair))
+        where = f"where sums round otherwise ({', '.join(unlike) or 'on a GPU'})"
     if len(old) < 2:
         return f"ran {where}; the baseline has one seed, hence no spread to compare by"
     return f"ran {where}: compared by the spread over seeds {_seeds(old)}, not response by response"
-
-
-def _sides(row: Row) -> tuple[list[Entry], list[Entry]]:
-    old = [old for old, _ in row.pairs] + row.missing
-    return old, [new for _, new in row.pairs] + row.added
 
 
 def _seeds(entries: Iterable[Entry]) -> str:

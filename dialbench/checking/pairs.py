@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -34,12 +34,24 @@ class Row:
     Attributes:
         pairs: the same row with the same seed.
         missing, added: entries with no counterpart.
+        others: of the baseline, with seeds that are not compared: they only measure the spread.
     """
 
     key: RowKey
     pairs: list[tuple[Entry, Entry]] = field(default_factory=list)
     missing: list[Entry] = field(default_factory=list)
     added: list[Entry] = field(default_factory=list)
+    others: list[Entry] = field(default_factory=list)
+
+    @property
+    def baseline(self) -> list[Entry]:
+        """All that the baseline has of the row, its pairs first."""
+        return [old for old, _ in self.pairs] + self.missing + self.others
+
+    @property
+    def run(self) -> list[Entry]:
+        """All that the run has of it, its pairs first."""
+        return [new for _, new in self.pairs] + self.added
 
     @property
     def across_seeds(self) -> bool:
@@ -47,22 +59,41 @@ class Row:
         return not self.pairs and bool(self.missing) and bool(self.added)
 
 
-def rows(old: Iterable[Entry], new: Iterable[Entry]) -> list[Row]:
+def rows(
+    old: Iterable[Entry], new: Iterable[Entry], seeds: Collection[int] | None = None
+) -> list[Row]:
     """The rows of both sides, the baseline's first.
 
     Entries that share row and seed but not their settings pair by fingerprint first, then in
     their order: settings that changed are the same row, a second variant is an added one.
+
+    Args:
+        old: of the baseline.
+        new: of the run.
+        seeds: the ones to compare; by default all.
     """
-    before, after = list(old), list(new)
+    before, others = _with_seeds(old, seeds)
+    after, _ = _with_seeds(new, seeds)
     keys = dict.fromkeys(RowKey.of(entry) for entry in [*before, *after])
     return [
-        _paired(
-            Row(key),
-            [entry for entry in before if RowKey.of(entry) == key],
-            [entry for entry in after if RowKey.of(entry) == key],
-        )
+        _paired(Row(key, others=_of(key, others)), _of(key, before), _of(key, after))
         for key in keys
     ]
+
+
+def _with_seeds(
+    entries: Iterable[Entry], seeds: Collection[int] | None
+) -> tuple[list[Entry], list[Entry]]:
+    """The entries with one of these seeds, and the others."""
+    chosen: list[Entry] = []
+    others: list[Entry] = []
+    for entry in entries:
+        (chosen if seeds is None or entry.job.seed in seeds else others).append(entry)
+    return chosen, others
+
+
+def _of(key: RowKey, entries: Iterable[Entry]) -> list[Entry]:
+    return [entry for entry in entries if RowKey.of(entry) == key]
 
 
 def _paired(row: Row, old: list[Entry], new: list[Entry]) -> Row:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from dialbench.cli.options import list_of
+
 LOG_WIDTH = 120
 """Columns of the output where it goes to a file or the log of a CI."""
 
@@ -18,6 +20,12 @@ LOG_WIDTH = 120
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE.json",
     help="The committed numbers.",
+)
+@click.option(
+    "--seeds",
+    callback=list_of(int),
+    metavar="1,2",
+    help="Compare these alone; the baseline's others measure the spread.  [default: all]",
 )
 @click.option("--update", is_flag=True, help="Write the baseline anew and say what moved.")
 @click.option(
@@ -36,6 +44,7 @@ LOG_WIDTH = 120
 def check(
     runs: Path,
     baseline: Path,
+    seeds: tuple[int, ...] | None,
     update: bool,
     keep_texts: bool,
     texts_from: Path | None,
@@ -56,8 +65,15 @@ def check(
 
     if keep_texts and not update:
         raise click.UsageError("--keep-texts says what --update writes: give both")
+    if seeds and update:
+        raise click.UsageError("--update writes every seed: leave --seeds out")
     found = compare(
-        runs, baseline=baseline, update=update, texts_from=texts_from, keep_texts=keep_texts
+        runs,
+        baseline=baseline,
+        update=update,
+        texts_from=texts_from,
+        keep_texts=keep_texts,
+        seeds=seeds,
     )
     title, console = str(baseline), Console(soft_wrap=True)
     if not console.is_terminal:

@@ -56,8 +56,12 @@ def _cpu_multiplies_bfloat16() -> bool:
 
 
 def _cpu_name() -> str:
-    named = re.search(r"^model name\s*:\s*(.+)$", _cpu_info(), re.MULTILINE)
-    return named[1].strip() if named else platform.processor() or platform.machine()
+    facts = dict(re.findall(r"^(model name|cpu family|model)\s*:\s*(.+?)\s*$", _cpu_info(), re.M))
+    if "model name" not in facts:
+        return platform.processor() or platform.machine()
+    # Virtual machines call processors of several generations by one name.
+    numbers = [facts[key] for key in ("cpu family", "model") if key in facts]
+    return " ".join([facts["model name"], "/".join(numbers)]).strip()
 
 
 def _cpu_info() -> str:

@@ -260,6 +260,9 @@ def spread(values: tuple[float, ...], seeds: int, cells: int) -> float:
     return float(t * deviation * math.sqrt(1 / n + 1 / seeds))
 
 
+VARYING = {1: 0.1, 2: 0.2, 3: 0.3}  # a value a seed, of standard deviation 0.1
+
+
 @pytest.mark.parametrize("seeds", [1, 3])
 @pytest.mark.parametrize("share", [0.999, 1.001])
 def test_other_seeds_pass_within_the_spread_of_the_baselines(
@@ -295,21 +298,87 @@ def test_one_seed_measures_no_spread(entry: Make, snapshot: Snap) -> None:
     assert "no spread to compare by" in found.rows[0].notes[0]
 
 
-def test_another_device_is_compared_by_the_spread_only_where_it_differs(
-    entry: Make, snapshot: Snap
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"device": "cpu (another)"},
+        {"dtype": "bfloat16"},
+        {"threads": 2},
+        {"torch": "2.7.0"},
+    ],
+    ids=lambda change: str(*change),
+)
+def test_where_sums_round_otherwise_the_spread_decides_what_differs(
+    entry: Make, snapshot: Snap, change: dict[str, Any]
 ) -> None:
-    there = {"circumstances": GPU, "device": GPU["device"]}
-    old = [entry(seed=s, scores={"dist-1": v}) for s, v in ((1, 0.1), (2, 0.2), (3, 0.3))]
-    same = [entry(seed=s, scores={"dist-1": v}, **there) for s, v in ((1, 0.1), (2, 0.2), (3, 0.3))]
-    exact = compare(snapshot(*old), snapshot(*same))
+    circumstances = entry().circumstances | change
+    there = {"circumstances": circumstances, "device": circumstances["device"]}
+    old = snapshot(*(entry(seed=s, scores={"dist-1": v}) for s, v in VARYING.items()))
+    same = [entry(seed=s, scores={"dist-1": v}, **there) for s, v in VARYING.items()]
+    exact = compare(old, snapshot(*same))
     assert exact.ok
-    assert len(exact.rows) == 3
-    near = [entry(seed=s, scores={"dist-1": 0.22}, weights={}, **there) for s in (1, 2, 3)]
+    assert [row.notes for row in exact.rows] == [()] * 3
+    near = {"scores": {"dist-1": 0.22}, "weights": {}, "texts": ("a", "b", "c")}
+    found = compare(old, snapshot(*(entry(seed=s, **near, **there) for s in VARYING)))
+    assert found.ok
+    assert f"where sums round otherwise ({next(iter(change))})" in found.rows[0].notes[0]
+    far = [entry(seed=s, scores={"dist-1": 9.0}, **there) for s in VARYING]
+    assert not compare(old, snapshot(*far)).ok
+    here = [entry(seed=s, **near) for s in VARYING]
+    assert [row.notes for row in compare(old, snapshot(*here)).failing] == [()] * 3
+
+
+def test_a_gpu_need_not_agree_with_itself(entry: Make, snapshot: Snap) -> None:
+    there = {"circumstances": GPU, "device": GPU["device"]}
+    old = [entry(seed=s, scores={"dist-1": v}, **there) for s, v in VARYING.items()]
+    near = [entry(seed=s, scores={"dist-1": 0.22}, weights={}, **there) for s in VARYING]
     found = compare(snapshot(*old), snapshot(*near))
     assert found.ok
-    assert "on another device" in found.rows[0].notes[0]
-    far = [entry(seed=s, scores={"dist-1": 9.0}, **there) for s in (1, 2, 3)]
-    assert not compare(snapshot(*old), snapshot(*far)).ok
+    assert "(on a GPU)" in found.rows[0].notes[0]
+
+
+def test_rows_that_compute_no_sums_are_exact_everywhere(entry: Make, snapshot: Snap) -> None:
+    plain = {"circumstances": {"device": "cpu"}, "device": "cpu", "weights": {}}
+    old = snapshot(*(entry(seed=s, scores={"dist-1": v}, **plain) for s, v in VARYING.items()))
+    new = [entry(seed=s, scores={"dist-1": v}, **plain) for s, v in VARYING.items()]
+    new[0] = entry(seed=1, scores={"dist-1": VARYING[1]}, texts=("yes", "no", "we do"), **plain)
+    ((row, change),) = compare(old, snapshot(*new, torch="9")).responses()
+    assert (row.name[-6:], change.example) == ("seed 1", "d-3")
+
+
+# Some of the baseline's seeds
+
+
+def test_of_some_seeds_the_others_are_neither_missing_nor_added(
+    entry: Make, snapshot: Snap
+) -> None:
+    three = snapshot(*(entry(seed=s, scores={"dist-1": v}) for s, v in VARYING.items()))
+    two = snapshot(*(entry(seed=s, scores={"dist-1": VARYING.get(s, 0.7)}) for s in (2, 4)))
+    assert len(compare(three, two).failing) == 3
+    found = compare(three, two, seeds=[2])
+    assert found.ok
+    assert [(row.name[-6:], row.cells_compared) for row in found.rows] == [("seed 2", 1)]
+    assert [r.problems for r in compare(three, two, seeds=[1, 2]).failing] == [
+        ("the row is missing",)
+    ]
+
+
+def test_the_seeds_that_were_not_run_measure_the_deviation(entry: Make, snapshot: Snap) -> None:
+    old = snapshot(*(entry(seed=s, scores={"dist-1": v}) for s, v in VARYING.items()))
+    cell = only(compare(old, snapshot(entry(seed=1, scores={"dist-1": 0.4})), seeds=[1]))
+    assert (cell.of, cell.deviations) == ("seeds", pytest.approx(3.0))  # from 0.1, by 0.1 each
+
+
+@pytest.mark.parametrize("share", [-1.001, -0.999, 0.999, 1.001])
+def test_elsewhere_the_seeds_that_were_not_run_give_the_spread(
+    entry: Make, snapshot: Snap, share: float
+) -> None:
+    there = {"circumstances": GPU, "device": GPU["device"], "weights": {}}
+    old = snapshot(*(entry(seed=s, scores={"dist-1": v}) for s, v in VARYING.items()))
+    value = 0.2 + share * spread(tuple(VARYING.values()), seeds=1, cells=1)
+    found = compare(old, snapshot(entry(seed=1, scores={"dist-1": value}, **there)), seeds=[1])
+    assert found.ok == (abs(share) < 1)
+    assert "compared by the spread over seeds 1, 2, 3" in found.rows[0].notes[0]
 
 
 def test_another_device_with_one_seed_is_exact_and_names_the_device(

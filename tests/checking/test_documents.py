@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,9 +13,12 @@ import yaml
 
 from dialbench.checking.spread import allowed
 from dialbench.cli import cli
+from dialbench.store import baselines
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+ROOT = Path(__file__).resolve().parents[2]
+DOCS, RESULTS = ROOT / "docs", ROOT / "results"
 TEXT = (DOCS / "checking.md").read_text(encoding="utf-8")
+ONE_THREAD = "OMP_NUM_THREADS=1 "
 WORKFLOW = (DOCS / "check-workflow.yml").read_text(encoding="utf-8")
 
 
@@ -29,8 +33,15 @@ def commands() -> Iterator[list[str]]:
     runs = [step["run"] for step in steps if "run" in step]
     parts = hook()["entry"].removeprefix("bash -c '").removesuffix("'").split("&&")
     for line in [*TEXT.splitlines(), *runs, *(part.strip() for part in parts)]:
-        if line.startswith("dialbench "):
-            yield shlex.split(line, comments=True)[1:]
+        command = line.removeprefix(ONE_THREAD)
+        if command.startswith("dialbench "):
+            yield shlex.split(command, comments=True)[1:]
+
+
+def numbers() -> str:
+    """The command whose numbers are committed."""
+    (line,) = re.findall(r"<!-- numbers -->\n```\n(.*)\n```", TEXT)
+    return str(line)
 
 
 @pytest.mark.parametrize("arguments", list(commands()), ids=" ".join)
@@ -40,7 +51,44 @@ def test_every_command_can_be_given(arguments: list[str]) -> None:
 
 
 def test_there_are_commands_in_all_three() -> None:
-    assert sum(arguments[0] == "check" for arguments in commands()) == 4
+    assert sum(arguments[0] == "check" for arguments in commands()) == 5
+
+
+def test_the_committed_numbers_are_those_of_the_command() -> None:
+    arguments = shlex.split(numbers().removeprefix(f"{ONE_THREAD}dialbench run "))
+    asked = cli.commands["run"].make_context("run", arguments).params
+    held = baselines.read(RESULTS / "demo-quick.json")
+    systems = asked["models"].split(",")
+    wanted = [(system, seed) for system in systems for seed in asked["seeds"]]
+    found = [(entry.job.system, entry.job.seed) for entry in held.entries]
+    assert sorted(found) == sorted(wanted)
+    for entry in held.entries:
+        assert (entry.job.corpus, entry.job.preset) == ("demo", asked["preset"])
+        assert set(entry.scores) == set(asked["metrics"])
+        assert len(held.responses_of(entry)) == asked["limit_test"]
+        assert entry.circumstances.get("threads", 1) == 1
+
+
+def test_ci_runs_one_seed_of_the_command() -> None:
+    script = (ROOT / ".ci/run").read_text(encoding="utf-8")
+    (program,) = re.findall(r"awk '(.*)' docs/checking\.md", script)
+    asked = ["awk", program, str(DOCS / "checking.md")]
+    told = subprocess.run(asked, capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == numbers()
+    assert '"$numbers --seeds 1 --out $out"' in script
+    assert 'check "$out" --baseline results/demo-quick.json --seeds 1\n' in script
+
+
+def test_every_committed_number_that_may_round_otherwise_varies_over_seeds() -> None:
+    """What never varied may not move, which no other machine could promise."""
+    held = baselines.read(RESULTS / "demo-quick.json")
+    values: dict[tuple[str, str], set[float | None]] = {}
+    for entry in held.entries:
+        for name, score in entry.scores.items():
+            if "dtype" in entry.circumstances:
+                values.setdefault((entry.job.system, name), set()).add(score.value)
+    assert len(values) == 4 * 9
+    assert [cell for cell, found in values.items() if len(found) < 2] == []
 
 
 @pytest.mark.parametrize("row", re.findall(r"^\| (\d+) \| ([\d.]+) \| ([\d.]+) \|$", TEXT, re.M))

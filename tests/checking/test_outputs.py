@@ -208,6 +208,24 @@ def test_texts_are_kept_only_when_something_is_written(command: Callable[..., An
     assert "--update" in said.err
 
 
+def test_some_seeds_are_checked_as_the_option_says(
+    command: Callable[..., Any],
+    taken: Callable[..., None],
+    entry: Make,
+    snapshot: Snap,
+    tmp_path: Path,
+) -> None:
+    base = tmp_path / "b.json"
+    baselines.write(base, snapshot(entry(seed=1), entry(seed=2)))
+    taken(entry(seed=1))
+    assert command("check", "runs", "--baseline", base).code == 1
+    assert command("check", "runs", "--baseline", base, "--seeds", "1").code == 0
+    unknown = command("check", "runs", "--baseline", base, "--seeds", "1,3")
+    assert (unknown.code, unknown.err.count("\n")) == (2, 1)
+    assert "the baseline has no seed 3" in unknown.err
+    assert command("check", "runs", "--baseline", base, "--seeds", "1", "--update").code == 2
+
+
 def test_a_folder_without_results_is_a_mistake(command: Callable[..., Any], tmp_path: Path) -> None:
     said = command("check", tmp_path, "--baseline", tmp_path / "b.json")
     assert said.code == 2

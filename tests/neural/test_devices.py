@@ -58,6 +58,8 @@ def test_a_cpu_is_named_by_its_model_where_the_system_tells_it(monkeypatch):
     monkeypatch.setattr(devices, "_cpu_info", lambda: told)
     monkeypatch.setattr(devices.platform, "machine", lambda: "x86_64")
     assert describe("cpu", torch.float32)["device"].startswith("cpu (Some CPU @ 2 GHz, ")
+    monkeypatch.setattr(devices, "_cpu_info", lambda: f"cpu family\t: 25\nmodel\t\t: 1\n{told}")
+    assert describe("cpu", torch.float32)["device"].startswith("cpu (Some CPU @ 2 GHz 25/1, ")
     assert dtype_of("auto", "cpu") == torch.bfloat16
     monkeypatch.setattr(devices, "_cpu_info", lambda: "")
     assert "Some CPU" not in describe("cpu", torch.float32)["device"]
