@@ -24,6 +24,8 @@ _KNOWN = {
         *(Column(f"rare-dist-{n}", f"Rare-dist-{n}", group=_DIVERSITY) for n in (1, 2, 3)),
         *(Column(f"ent-mm-{n}", f"Ent-MM-{n}", digits=2, group=_DIVERSITY) for n in (1, 2, 3, 4)),
         Column("self-bleu", "Self-BLEU", direction="lower", group=_DIVERSITY),
+        *(Column(f"within-dist-{n}", f"Within-dist-{n}", group=_DIVERSITY) for n in (1, 2)),
+        Column("within-self-bleu", "Within-self-BLEU", direction="lower", group=_DIVERSITY),
         Column("novelty", "Novelty", group=_DIVERSITY),
         Column("generic-rate", "Generic", direction="lower", group=_DIVERSITY),
         Column("copy-rate", "Copied", direction="lower", group=_DIVERSITY),
@@ -35,6 +37,8 @@ _KNOWN = {
         *(Column(f"bleu-plato-new-{n}", f"BLEU-{n} (PLATO, new)", group=_OVERLAP) for n in (1, 2)),
         *(Column(f"bleu-coco-{n}", f"BLEU-{n} (COCO)", group=_OVERLAP) for n in (1, 2, 3, 4)),
         Column("meteor", "METEOR", group=_OVERLAP),
+        Column("meteor-1.5", "METEOR 1.5", group=_OVERLAP),
+        Column("meteor-coco", "METEOR (COCO)", group=_OVERLAP),
         Column("rouge-l", "ROUGE-L", group=_OVERLAP),
         Column("rouge-l-coco", "ROUGE-L (COCO)", group=_OVERLAP),
         Column("cider", "CIDEr", group=_OVERLAP),
@@ -47,8 +51,11 @@ _KNOWN = {
         Column("ue-entail", "Entailed", group=_ENTAILMENT),
         Column("ue-neutral", "Neutral", direction="none", group=_ENTAILMENT),
         Column("ue-contradict", "Contradicted", direction="lower", group=_ENTAILMENT),
+        Column("bertscore", "BERTScore", group=_SEMANTIC),
+        Column("mauve", "MAUVE", group=_SEMANTIC),
         Column("emb-sentence", "Sentence", group=_SEMANTIC),
         Column("vendi", "Vendi", digits=1, group=_SEMANTIC),
+        Column("within-vendi", "Within-Vendi", digits=2, group=_SEMANTIC),
     )
 }
 

@@ -26,18 +26,50 @@ def as_printed(table: PrintedTable | ParameterTable | TopicTable) -> Table:
         return Table(name, caption, (_text("words"),), rows, table.notes)
     sections: dict[str, list[PrintedRow]] = {}
     for row in table.rows:
-        sections.setdefault(_section(row), []).append(row)
+        sections.setdefault(section(row), []).append(row)
     columns = tuple(_columns(table))
     parts = {
         heading: Table(name, caption, columns, tuple(_row(row, columns) for row in rows))
         for heading, rows in sections.items()
     }
     whole = side_by_side(name, caption, parts)
-    return Table(name, caption, whole.columns, whole.rows, tuple(_notes(table)))
+    return Table(name, caption, whole.columns, whole.rows, tuple(notes_of(table)))
 
 
-def _section(row: PrintedRow) -> str:
+def section(row: PrintedRow) -> str:
+    """The corpus or aspect under which a row stands; "" in tables that have one part."""
     return row.dataset or str((row.model_extra or {}).get("aspect", ""))
+
+
+def headings(table: PrintedTable) -> list[tuple[str, str]]:
+    """Title and group of each column: Fluency_Win and Fluency_Loss share the group Fluency."""
+    parts = [heading.partition("_") for heading in table.columns]
+    shared = Counter(first for first, _, rest in parts if rest)
+    return [
+        (rest, first) if shared[first] > 1 else (heading.replace("_", " "), "")
+        for heading, (first, _, rest) in zip(table.columns, parts, strict=True)
+    ]
+
+
+def notes_of(table: PrintedTable) -> Iterator[str]:
+    """What is to be said of the printed values."""
+    if table.dataset:
+        yield f"{table.dataset}."
+    if any(star for row in table.rows for star in row.star):
+        level = f" (p < {table.p_threshold:g})" if table.p_threshold else ""
+        yield f"*: {table.significance_test}{level}."
+    if table.unit:
+        yield f"Values: {table.unit}."
+    if table.agreement:
+        yield f"Agreement: {table.agreement}."
+    for count, what in (
+        (table.raters, "judges"),
+        (table.items, "items"),
+        (table.items_per_rater, "items a judge"),
+    ):
+        if count:
+            yield f"{count} {what}."
+    yield from table.notes
 
 
 def _text(name: str, title: str = "", group: str = "") -> Column:
@@ -45,14 +77,9 @@ def _text(name: str, title: str = "", group: str = "") -> Column:
 
 
 def _columns(table: PrintedTable) -> Iterator[Column]:
-    parts = [heading.partition("_") for heading in table.columns]
-    shared = Counter(first for first, _, rest in parts if rest)
-    for place, (heading, (first, _, rest)) in enumerate(zip(table.columns, parts, strict=True)):
+    for place, (title, group) in enumerate(headings(table)):
         unit = " (%)" if all(row.printed[place].endswith("%") for row in table.rows) else ""
-        if shared[first] > 1:
-            yield _text(heading, f"{rest}{unit}", first)
-        else:
-            yield _text(heading, heading.replace("_", " ") + unit)
+        yield _text(table.columns[place], f"{title}{unit}", group)
 
 
 def _row(row: PrintedRow, columns: Sequence[Column]) -> Row:
@@ -77,23 +104,3 @@ def _counts(table: ParameterTable) -> Iterator[Row]:
             "formula": Cell(text=row.formula),
         }
         yield Row(row.component, cells)
-
-
-def _notes(table: PrintedTable) -> Iterator[str]:
-    if table.dataset:
-        yield f"{table.dataset}."
-    if any(star for row in table.rows for star in row.star):
-        level = f" (p < {table.p_threshold:g})" if table.p_threshold else ""
-        yield f"*: {table.significance_test}{level}."
-    if table.unit:
-        yield f"Values: {table.unit}."
-    if table.agreement:
-        yield f"Agreement: {table.agreement}."
-    for count, what in (
-        (table.raters, "judges"),
-        (table.items, "items"),
-        (table.items_per_rater, "items a judge"),
-    ):
-        if count:
-            yield f"{count} {what}."
-    yield from table.notes

@@ -18,12 +18,14 @@ from dialbench.reporting.shown import (
     panels,
 )
 
-# Sizes of type, and how many characters of each fit between the margins of an article.
+# Sizes of type, and how many characters and lines of each fit between the margins of an article.
 _SIZES = (
-    (r"\small", 97),
-    (r"\footnotesize", 103),
-    (r"\scriptsize\setlength{\tabcolsep}{3pt}", 124),
+    (r"\small", 97, 50),
+    (r"\footnotesize", 103, 58),
+    (r"\scriptsize\setlength{\tabcolsep}{3pt}", 124, 70),
 )
+_HEAD = 4
+"""Lines that the rules and headings of a panel take."""
 
 PREAMBLE = r"""% \documentclass{article}
 % \usepackage[margin=2.5cm]{geometry}
@@ -118,12 +120,17 @@ def to_latex(table: ShownTable) -> str:
 
 
 def _fitted(table: ShownTable) -> tuple[str, list[ShownTable]]:
-    """The largest type in which the table is as wide as the page, else panels in the usual one."""
-    for size, width in _SIZES:
-        if len(panels(table, width)) == 1:
-            return size, [table]
-    size, width = _SIZES[0]
-    return size, panels(table, width)
+    """The largest type in which the table is as wide as the page, else panels that fit on one.
+
+    Panels are in the usual type, in a smaller one if they would be higher than the page.
+    """
+    cut = [(size, panels(table, width), lines) for size, width, lines in _SIZES]
+    for size, parts, _ in cut:
+        if len(parts) == 1:
+            return size, parts
+    high = len(table.rows) + _HEAD
+    fits = ((size, parts) for size, parts, lines in cut if len(parts) * high <= lines)
+    return next(fits, cut[-1][:2])
 
 
 @dataclass(frozen=True)

@@ -221,7 +221,8 @@ def beside(paper: str, number: str) -> str:
     raise InputError(
         f"no suite stands beside table {number} of {paper} ({table.kind})",
         where="--table",
-        hint="dialbench papers lists those that have one.",
+        hint="dialbench papers lists those that have one; tables of human judgements take "
+        "--judgements FILE.",
     )
 
 

@@ -182,6 +182,15 @@ def test_values_are_hundredths_or_counts_and_gaps_stay_gaps():
     assert plain["systems"][1]["values"] == [None, None]
 
 
+def test_a_measure_without_any_value_is_not_shown():
+    few = len(examples())
+    none = [float("nan")] * few
+    systems = [said("a", ["x"] * few, meteor=none, ue=none), said("b", ["x"] * few, ue=[0.0] * few)]
+    plain = conversations(*systems).plain([0])
+    assert [one["name"] for one in plain["measures"]] == ["ue"]
+    assert [one["values"] for one in plain["systems"]] == [[[None]], [[0]]]
+
+
 def test_answers_to_the_same_contexts_stand_together(result):
     few = examples()
     answered = {"data": "x", "examples": len(few)}

@@ -95,8 +95,13 @@ class Conversations:
         return [n for n, example in enumerate(self.examples) if example.dialogue_id in kept]
 
     def _measures(self) -> dict[str, int]:
-        """The measures that have a value for single responses, with the digits to show."""
-        names = dict.fromkeys(name for system in self.systems for name in system.values)
+        """The measures that have a value for a single response, with the digits to show."""
+        names = dict.fromkeys(
+            name
+            for system in self.systems
+            for name, values in system.values.items()
+            if not np.isnan(values).all()
+        )
         return {name: self._digits(name) for name in names}
 
     def _digits(self, name: str) -> int:
