@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from dialbench.adapter import Adapter, Card, Run
-from dialbench.errors import InputError
+from dialbench.errors import InputError, SystemFailed
 from dialbench.files.lines import PACKED
 from dialbench.files.responses import Answer, read_answers
 from dialbench.records import Context, Decoding
@@ -68,7 +68,20 @@ class File(Adapter):
         run.progress.warn(f"responses of {Path(self.config.path).name}, made elsewhere")
         if unused:
             run.progress.warn(f"{unused:,} further responses of its file answer no example here")
-        return [answer.response for answer in found]
+        return [
+            _said(answer, context.draw) for answer, context in zip(found, contexts, strict=True)
+        ]
+
+
+def _said(answer: Answer, draw: int) -> str:
+    responses = [answer.response, *answer.alternatives]
+    if draw >= len(responses):
+        raise SystemFailed(
+            f"there are {len(responses)} responses to this context, fewer than --samples",
+            where=answer.where,
+            hint="Put further ones into 'alternatives', or ask for fewer samples.",
+        )
+    return responses[draw]
 
 
 def _responses(config: FileConfig, contexts: Sequence[Context]) -> tuple[list[Answer], int]:
@@ -97,7 +110,7 @@ def _by_id(answers: Sequence[Answer], contexts: Sequence[Context]) -> list[Answe
                 hint="Give every response its example's id, or leave all ids out.",
             )
     by_id = {answer.id: answer for answer in answers}
-    return [by_id.get(context.id) for context in contexts]
+    return [by_id.get(context.example) for context in contexts]
 
 
 def _by_context(answers: Sequence[Answer], contexts: Sequence[Context]) -> list[Answer | None]:
@@ -118,7 +131,7 @@ def _words(context: Sequence[str]) -> tuple[str, ...]:
 def _demand_same(answer: Answer, context: Context) -> None:
     shared = min(len(answer.context), len(context))
     if shared and _words(answer.context[-shared:]) != _words(context[-shared:]):
-        by = f"the example {context.id}" if answer.id is not None else "that of its place"
+        by = f"the example {context.example}" if answer.id is not None else "that of its place"
         raise InputError(
             f"answers another context than {by} has",
             where=answer.where,
@@ -137,7 +150,7 @@ def _missing(
     hint = f"Add them, or answer the first {gap:,} only with --limit-test {gap}." if gap else _ADD
     return InputError(
         f"{foreign}{count:,} of {len(contexts):,} examples have no response in the file, "
-        f"the first being {contexts[gap].id}",
+        f"the first being {contexts[gap].example}",
         where=stray.where,
         hint=hint,
     )

@@ -238,9 +238,8 @@ class _Scorer:
             if task.dataset is not self.dataset or not self.store.has_responses(job):
                 continue
             if self.store.read_scores(job, self.key) is None:
-                responses = self.store.read_responses(job)
-                pairs = zip(responses.examples, responses.texts, strict=True)
-                self.store.write_scores(job, score_responses(pairs, self.metrics), self.key)
+                answers = self.store.read_responses(job).answers()
+                self.store.write_scores(job, score_responses(answers, self.metrics), self.key)
 
 
 def _scorers(
@@ -249,7 +248,9 @@ def _scorers(
     # Made before anything is trained: what is missing shows now, not after hours.
     from dialbench.scoring import ScoringSettings
 
-    settings = settings or ScoringSettings.of(metrics=request.metrics, data=request.data)
+    settings = settings or ScoringSettings.of(
+        metrics=request.metrics, data=request.data, samples=request.samples
+    )
     scorers = [_Scorer(dataset, settings, store) for dataset in plan.datasets]
     for metric in {metric.name: metric for scorer in scorers for metric in scorer.metrics}.values():
         if metric.missing:

@@ -245,7 +245,7 @@ def doctor(data: Path | None = None) -> tuple[str, bool]:
         except importlib.metadata.PackageNotFoundError:
             healthy = False
             lines.append(f"missing  {package}: pip install {package}")
-    lines.extend([*_device_lines(), *_corpus_lines(data), _wordnet_line(data)])
+    lines.extend([*_device_lines(), *_corpus_lines(data), _wordnet_line(data), _judge_line()])
     _, broken = systems()
     lines.extend(f"broken   system {name}: {reason}" for name, reason in broken.items())
     return "\n".join(lines), healthy and not broken
@@ -282,3 +282,14 @@ def _wordnet_line(data: Path | None) -> str:
     if wordnet is None:
         return "missing  WordNet: meteor will not be available"
     return f"ok       WordNet {wordnet.checksum[:12]}"
+
+
+def _judge_line() -> str:
+    from dialbench.nli.embedded import MISSING
+    from dialbench.nli.loading import find
+
+    try:
+        judge = find(None)
+    except DialbenchError as error:
+        return f"missing  judge of ue: {error.message}"
+    return f"ok       judge of ue: {judge.name}" if judge else f"missing  judge of ue: {MISSING}"

@@ -8,13 +8,11 @@ from typing import Any
 
 from dialbench.errors import InputError
 from dialbench.files.responses import read_responses
-from dialbench.metrics.base import Metric
-from dialbench.metrics.texts import Texts
-from dialbench.records import Example
+from dialbench.metrics.base import Metric, read
+from dialbench.records import Answers
 from dialbench.stats.compare import compare
-from dialbench.text.tokenizer import tokenizer as find_tokenizer
 
-Pairs = list[tuple[Example, str]]
+Pairs = list[Answers]
 
 
 def compared(file: Path, base: Path, metrics: Sequence[Metric[Any]]) -> dict[str, dict[str, Any]]:
@@ -33,9 +31,7 @@ def compared(file: Path, base: Path, metrics: Sequence[Metric[Any]]) -> dict[str
     """
     ours, theirs = list(read_responses(file)), list(read_responses(base))
     _demand_same_contexts(file, ours, base, theirs)
-    tokenize = find_tokenizer(metrics[0].tokenizer)
-    verbatim = any(metric.verbatim for metric in metrics)
-    a, b = (Texts.build(side, tokenize, verbatim=verbatim) for side in (ours, theirs))
+    a, b = (read(side, metrics) for side in (ours, theirs))
     return {
         metric.name: compare(
             metric, metric.statistics(a), metric.statistics(b), a.dialogues
@@ -49,7 +45,7 @@ def _demand_same_contexts(file: Path, ours: Pairs, base: Path, theirs: Pairs) ->
     if len(ours) != len(theirs):
         what = f"it has {len(theirs)} responses where {file} has {len(ours)}"
         raise InputError(what, where=str(base), hint=hint)
-    for number, ((a, _), (b, _)) in enumerate(zip(ours, theirs, strict=True), 1):
+    for number, ((a, *_), (b, *_)) in enumerate(zip(ours, theirs, strict=True), 1):
         if (a.dialogue_id, a.context) != (b.dialogue_id, b.context):
             what = f"it answers another context than {file}:{number}"
             raise InputError(what, where=f"{base}:{number}", hint=hint)

@@ -33,6 +33,7 @@ class Request:
         context_turns: turns that a context keeps.
         limit_train, limit_test: use only the first examples of a split.
         clean: leave out test dialogues that occur in train.
+        samples: responses drawn to each context.
         plugins: files with further systems.
         suite: the rows of a paper's table, in place of models, corpora and decodings.
     """
@@ -47,6 +48,7 @@ class Request:
     limit_train: int | None = None
     limit_test: int | None = None
     clean: bool = False
+    samples: int = 1
     plugins: tuple[Path, ...] = ()
     suite: Suite | None = None
 
@@ -81,6 +83,7 @@ class Dataset:
         training: what training depends on, as JSON-like values.
         answering: what answering depends on.
         notes: warnings that belong under every table on it.
+        samples: responses to be drawn to each context.
     """
 
     corpus: Corpus
@@ -90,6 +93,7 @@ class Dataset:
     training: dict[str, Any]
     answering: dict[str, Any]
     notes: tuple[str, ...]
+    samples: int = 1
 
     @cached_property
     def contexts(self) -> tuple[Context, ...]:
@@ -251,14 +255,21 @@ def _dataset(name: str, request: Request, preset: Preset) -> Dataset:
         limits["valid"] = min(tenth, limits["valid"] or tenth)
     train, valid, test = (corpus.split(part)[: limits[part]] for part in limits)
     learnt = {part: len(split) for part, split in (("train", train), ("valid", valid))}
+    several = {"samples": request.samples} if request.samples > 1 else {}
     return Dataset(
         corpus,
         train,
         valid,
         test,
         {"data": corpus.checksum_of("train", "valid"), "examples": learnt},
-        {"data": corpus.checksum_of("test"), "examples": len(test)},
-        (*corpus.notes, *_limit_notes(corpus, train, test), _preset_note(preset)),
+        {"data": corpus.checksum_of("test"), "examples": len(test), **several},
+        (
+            *corpus.notes,
+            *_limit_notes(corpus, train, test),
+            *_samples_notes(request.samples),
+            _preset_note(preset),
+        ),
+        request.samples,
     )
 
 
@@ -270,6 +281,12 @@ def _limit_notes(corpus: Corpus, train: Split, test: Split) -> list[str]:
         if len(part) < len(whole)
     ]
     return [f"{corpus.title}, limited run: {'; '.join(parts)}"] if parts else []
+
+
+def _samples_notes(samples: int) -> list[str]:
+    if samples == 1:
+        return []
+    return [f"{samples} responses drawn to each context; columns not within contexts: the first"]
 
 
 def _preset_note(preset: Preset) -> str:

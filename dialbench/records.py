@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from dialbench.errors import InputError, UnknownName
@@ -35,19 +36,25 @@ class Dialogue:
 class Context(tuple[str, ...]):
     """What a system is given to answer: the turns so far, oldest first.
 
-    A plain tuple of strings that also knows the `id` of its example, from which everything
-    drawn at random for this answer derives. `references` is empty for every system but an
-    oracle (an upper bound that is never ranked).
+    A plain tuple of strings that also knows the `id` from which everything drawn at random for
+    this answer derives: that of its `example`, followed by `#k` for the k-th further answer
+    (`draw`) to the same context. `references` is empty for every system but an oracle (an upper
+    bound that is never ranked).
     """
 
     id: str
     references: tuple[str, ...]
+    example: str
+    draw: int
 
-    def __new__(cls, turns: Sequence[str], id: str = "", references: Sequence[str] = ()) -> Context:
-        """A context of these turns, oldest first."""
+    def __new__(
+        cls, turns: Sequence[str], id: str = "", references: Sequence[str] = (), draw: int = 0
+    ) -> Context:
+        """A context of these turns, oldest first, of the example called `id`."""
         self = super().__new__(cls, turns)
-        self.id = id
+        self.id = f"{id}#{draw}" if draw else id
         self.references = tuple(references)
+        self.example, self.draw = id, draw
         return self
 
 
@@ -60,13 +67,17 @@ class Example:
     context: tuple[str, ...]
     references: tuple[str, ...]
 
-    def blind(self) -> Context:
-        """The context alone, as a system sees it."""
-        return Context(self.context, self.id)
+    def blind(self, draw: int = 0) -> Context:
+        """The context alone, as a system sees it; see `Context` for `draw`."""
+        return Context(self.context, self.id, draw=draw)
 
-    def open(self) -> Context:
+    def open(self, draw: int = 0) -> Context:
         """The context with its references, for oracles only."""
-        return Context(self.context, self.id, self.references)
+        return Context(self.context, self.id, self.references, draw)
+
+
+Answers = tuple[Example, str, *tuple[str, ...]]
+"""An example, the response to its context, and further ones if several were drawn."""
 
 
 class Split(Sequence[Example]):
@@ -199,17 +210,32 @@ class Job:
 
 @dataclass(frozen=True)
 class Responses:
-    """The answers of one job, one text for each example, in corpus order."""
+    """The answers of one job, one text for each example, in corpus order.
+
+    Attributes:
+        seconds: what `texts` took.
+        alternatives: (examples,) further texts for each, as many for every one; empty if none
+            were drawn.
+    """
 
     job: Job
     examples: Sequence[Example]
     texts: Sequence[str]
     seconds: float
     device: str
+    alternatives: Sequence[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         if len(self.examples) != len(self.texts):
             raise ValueError(f"{len(self.texts)} responses for {len(self.examples)} examples")
+        if self.alternatives and len(self.examples) != len(self.alternatives):
+            raise ValueError(f"alternatives for {len(self.alternatives)} of the examples only")
+
+    def answers(self) -> Iterator[Answers]:
+        """Each example with its texts."""
+        others = self.alternatives or repeat(())
+        for example, text, further in zip(self.examples, self.texts, others, strict=False):
+            yield example, text, *further
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -17,13 +17,15 @@ from dialbench.corpora.base import data_folder, load_corpus
 from dialbench.errors import InputError
 from dialbench.files.responses import read_responses
 from dialbench.metrics import registry
-from dialbench.metrics.base import Metric
+from dialbench.metrics.base import Metric, read
 from dialbench.metrics.diversity import Denominator
+from dialbench.metrics.libraries import BertModel, MauveModel
+from dialbench.metrics.meteor15 import MeteorProgram
 from dialbench.metrics.novelty import Training
 from dialbench.metrics.semantic import SentenceModel
-from dialbench.metrics.texts import Texts
+from dialbench.metrics.wordnet import WordNet
 from dialbench.paired import compared
-from dialbench.records import Example, Score, Split, fingerprint_of
+from dialbench.records import Answers, Score, Split, fingerprint_of
 from dialbench.stats.folds import dialogue_numbers, fold_numbers, groups
 from dialbench.stats.intervals import jackknife
 from dialbench.text import vectors as word_vectors
@@ -32,6 +34,7 @@ from dialbench.text.vectors import Vectors
 
 DEFAULT = registry.DEFAULT
 SCORED = registry.SCORED
+WITHIN = registry.WITHIN
 FOLDS = 10
 _TRAINING: dict[str, Any] = {"size": 200, "window": 5, "min_count": 5, "seed": 1}
 _NO_VECTORS = (
@@ -56,6 +59,7 @@ class ScoringSettings:
             `offline`.
         nli: the judge of ue: a folder or a name in the local cache of the Hub; None takes the
             embedded one.
+        bert_model, mauve_model: of bertscore and mauve, likewise; None gives them no value.
     """
 
     metrics: tuple[str, ...] = DEFAULT
@@ -66,6 +70,8 @@ class ScoringSettings:
     vocabulary: int | None = None
     sentence_model: str | None = None
     nli: str | None = None
+    bert_model: str | None = None
+    mauve_model: str | None = None
 
     @classmethod
     def of(
@@ -79,18 +85,28 @@ class ScoringSettings:
         vocabulary: int | None = None,
         sentence_model: str | Path | None = None,
         nli: str | Path | None = None,
+        bert_model: str | Path | None = None,
+        mauve_model: str | Path | None = None,
+        samples: int = 1,
     ) -> ScoringSettings:
-        """The settings in what users write: paths of either kind, None for all measures."""
+        """The settings in what users write: paths of either kind, None for the usual measures.
+
+        These include those within contexts if several responses (`samples`) were drawn to each.
+        """
+        usual = (*DEFAULT, *WITHIN) if samples > 1 else DEFAULT
         return cls(
-            DEFAULT if metrics is None else tuple(metrics),
+            usual if metrics is None else tuple(metrics),
             tokenizer,
             denominator,
-            None if vectors is None else str(vectors),
-            None if data is None else str(data),
+            _text(vectors),
+            _text(data),
             vocabulary,
-            None if sentence_model is None else str(sentence_model),
-            None if nli is None else str(nli),
+            *map(_text, (sentence_model, nli, bert_model, mauve_model)),
         )
+
+
+def _text(path: str | Path | None) -> str | None:
+    return None if path is None else str(path)
 
 
 def build_metrics(
@@ -132,10 +148,18 @@ def build_metrics(
         resources["sentences"] = SentenceModel.find(Path(folder) if folder else None)
     if "judge" in needed:
         resources |= _judge(settings.nli, judged)
+    if "bert" in needed:
+        resources["bert"] = BertModel.find(settings.bert_model)
+    if "mauve" in needed:
+        resources["mauve"] = MauveModel.find(settings.mauve_model)
     data = data_folder(Path(settings.data) if settings.data else None)
+    if "wordnet" in needed:
+        resources["wordnet"] = WordNet.find(data)
+    if "meteor" in needed:
+        resources["meteor"] = MeteorProgram.find(data)
     return registry.create(
         settings.metrics,
-        registry.MetricSettings(settings.tokenizer, settings.denominator, data, **resources),
+        registry.MetricSettings(settings.tokenizer, settings.denominator, **resources),
     )
 
 
@@ -144,9 +168,7 @@ def scoring_key(metrics: Sequence[Metric[Any]]) -> dict[str, Any]:
     return {"metrics": {metric.name: metric.signature for metric in metrics}, "folds": FOLDS}
 
 
-def score_responses(
-    pairs: Iterable[tuple[Example, str]], metrics: Sequence[Metric[Any]]
-) -> dict[str, Score]:
+def score_responses(pairs: Iterable[Answers], metrics: Sequence[Metric[Any]]) -> dict[str, Score]:
     """Scores a stream of examples and responses; contexts are not kept.
 
     Args:
@@ -161,12 +183,27 @@ def score_responses(
     """
     if not metrics:
         return {}
-    verbatim = any(metric.verbatim for metric in metrics)
-    texts = Texts.build(pairs, find_tokenizer(_tokenizer_of(metrics)), verbatim=verbatim)
+    texts = read(pairs, metrics)
     if not len(texts):
         raise InputError("there are no responses to score", hint="Give at least one.")
-    parts = _Parts.of(texts.dialogues)
-    return {metric.name: _score(metric, texts, parts) for metric in metrics}
+    counted = ((metric, metric.statistics(texts)) for metric in metrics)
+    return score_statistics(counted, texts.dialogues)
+
+
+def score_statistics(
+    counted: Iterable[tuple[Metric[Any], Any]], dialogues: Sequence[str]
+) -> dict[str, Score]:
+    """Scores what measures counted for at least one response.
+
+    Args:
+        counted: each measure with its statistics, in test order; one pair is kept at a time.
+        dialogues: (responses,) the dialogue of each.
+
+    Returns:
+        The score of each measure by its name.
+    """
+    parts = _Parts.of(dialogues)
+    return {metric.name: _score(metric, statistics, parts) for metric, statistics in counted}
 
 
 def score(
@@ -183,6 +220,8 @@ def score(
     vocabulary: int | None = None,
     sentence_model: str | Path | None = None,
     nli: str | Path | None = None,
+    bert_model: str | Path | None = None,
+    mauve_model: str | Path | None = None,
     paired_with: str | Path | None = None,
 ) -> list[dict[str, Any]]:
     """Scores files of responses (JSON lines) and says so in plain values.
@@ -190,7 +229,8 @@ def score(
     Args:
         files: the files; each is one system, called by the stem of its name.
         metrics: names of the measures; None = all but those that need a model of sentences and
-            the variants of single papers.
+            the variants of single papers, and those within contexts only where several responses
+            to a context are given.
         tokenizer: name of the tokeniser.
         denominator: what Distinct divides by.
         vectors: a file of word vectors.
@@ -204,6 +244,8 @@ def score(
             `offline`.
         nli: the judge of ue: a folder or a name in the local cache of the Hub; None = the
             embedded one.
+        bert_model: the encoder of bertscore: a folder or a name in the local cache of the Hub.
+        mauve_model: the language model of mauve, likewise.
         paired_with: responses to the same contexts that every file is compared with.
 
     Returns:
@@ -216,7 +258,7 @@ def score(
         InputError: a file, name or argument cannot be used.
     """
     settings = ScoringSettings.of(
-        metrics=SCORED if metrics is None else metrics,
+        metrics=measures_of(files) if metrics is None else metrics,
         tokenizer=tokenizer,
         denominator=denominator,
         vectors=vectors,
@@ -224,6 +266,8 @@ def score(
         vocabulary=vocabulary,
         sentence_model=sentence_model,
         nli=nli,
+        bert_model=bert_model,
+        mauve_model=mauve_model,
     )
     built = build_metrics(settings, training_split(train, data), cache)
     reports = [_report(Path(file), built, corpus) for file in files]
@@ -232,6 +276,16 @@ def score(
         for file, report in zip(map(Path, files), reports, strict=True):
             report |= {"paired_with": system_of(base), "compared": compared(file, base, built)}
     return reports
+
+
+def measures_of(files: Iterable[str | Path]) -> tuple[str, ...]:
+    """The usual measures of files of responses; those within contexts if one starts with several.
+
+    Raises:
+        InputError: a file cannot be read.
+    """
+    several = [len(next(read_responses(Path(file)))) > 2 for file in files]
+    return (*SCORED, *WITHIN) if any(several) else SCORED
 
 
 @dataclass(frozen=True)
@@ -250,15 +304,7 @@ class _Parts:
         return cls(folds, groups(dialogues), of_response)
 
 
-def _tokenizer_of(metrics: Sequence[Metric[Any]]) -> str:
-    names = sorted({metric.tokenizer for metric in metrics})
-    if len(names) != 1:
-        raise ValueError(f"the metrics need one tokeniser, not {', '.join(names) or 'none'}")
-    return names[0]
-
-
-def _score(metric: Metric[Any], texts: Texts, parts: _Parts) -> Score:
-    statistics = metric.statistics(texts)
+def _score(metric: Metric[Any], statistics: Any, parts: _Parts) -> Score:
     value = metric.score(statistics)
     interval = None
     if not math.isnan(value):
@@ -278,8 +324,13 @@ def _score(metric: Metric[Any], texts: Texts, parts: _Parts) -> Score:
 
 def _report(file: Path, metrics: Sequence[Metric[Any]], corpus: str | None) -> dict[str, Any]:
     scores = score_responses(read_responses(file), metrics)
+    return report_of(system_of(file), corpus, scores)
+
+
+def report_of(system: str, corpus: str | None, scores: Mapping[str, Score]) -> dict[str, Any]:
+    """What `score` says of one system."""
     values = {name: plain(score) for name, score in scores.items()}
-    return {"system": system_of(file), "corpus": corpus, "metrics": values}
+    return {"system": system, "corpus": corpus, "metrics": values}
 
 
 def system_of(file: Path) -> str:

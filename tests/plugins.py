@@ -1,6 +1,7 @@
 """Systems for the tests of the main line: one counts its trainings, one fails, one is slow."""
 
 from dialbench.adapter import Adapter, Card
+from dialbench.neural.randomness import seed_of
 
 
 class Parrot(Adapter):
@@ -16,6 +17,18 @@ class Parrot(Adapter):
 
     def respond(self, contexts, decoding, run):
         return [f"{context[-1]} {decoding}" for context in contexts]
+
+
+class Dicer(Adapter):
+    """Answers with a number drawn for the context; greedily always with the same."""
+
+    name = "dicer"
+    card = Card("Dicer", "other", "throws dice")
+
+    def respond(self, contexts, decoding, run):
+        drawn = decoding.method != "greedy"
+        ids = [context.id if drawn else context.id.partition("#")[0] for context in contexts]
+        return [f"it is {seed_of(run.seed, id) % 1000}" for id in ids]
 
 
 class Broken(Adapter):

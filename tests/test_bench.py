@@ -235,3 +235,38 @@ def test_training_and_answering_need_little() -> None:
             [sys.executable, "-c", script, folder], capture_output=True, text=True
         )
     assert done.returncode == 0, done.stderr
+
+
+def test_several_responses_are_drawn_to_each_context(
+    bench: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    decoding = {"decodings": "sample:t=1"}
+    (alone,) = bench("dicer", **decoding).results
+    (drawn,) = bench("dicer", **decoding, samples=3).results
+    (more,) = bench("dicer", **decoding, samples=5).results
+    store = Store(tmp_path / "runs")
+    one, three, five = (store.read_responses(r.job) for r in (alone, drawn, more))
+    assert one.alternatives == ()
+    assert one.texts == three.texts == five.texts
+    assert all(
+        len({text, *few}) == 3 and few == many[:2]
+        for text, few, many in zip(one.texts, three.alternatives, five.alternatives, strict=True)
+    )
+    assert len({r.job.fingerprint for r in (alone, drawn, more)}) == 3
+    assert {r.scores["dist-1"].value for r in (alone, drawn, more)} == {
+        alone.scores["dist-1"].value
+    }
+
+
+def test_measures_within_contexts_are_columns_of_their_own(tmp_path: Path) -> None:
+    request = Request(
+        "dicer", samples=4, plugins=(PLUGINS,), limit_train=60, limit_test=20, decodings="greedy"
+    )
+    (greedy,) = run(request, out=tmp_path, device="cpu", formats=()).tables
+    assert "4 responses drawn to each context" in " ".join(greedy.notes)
+    cells = greedy.rows[0].cells
+    assert cells["within-dist-1"].value == pytest.approx(3 / 12)
+    assert cells["within-self-bleu"].value == pytest.approx(0.1**0.25)
+    assert cells["dist-1"].value > 0.3
+    (column,) = (c for c in greedy.columns if c.name == "within-self-bleu")
+    assert column.direction == "lower"

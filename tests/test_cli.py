@@ -9,9 +9,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NoReturn
 
 import pytest
+
+from dialbench.errors import InputError
 
 Command = Callable[..., Any]
 QUICK = ("--limit-train", 40, "--limit-test", 10, "--metrics", "length,dist-1", "--formats", "csv")
@@ -214,6 +217,19 @@ def test_a_mistake_with_suites_is_one_line(
     assert "Traceback" not in said.err
 
 
+def test_several_responses_reach_the_table(command: Command, tmp_path: Path) -> None:
+    few = ("--limit-train", 40, "--limit-test", 10, "--formats", "csv", "--out", tmp_path)
+    drawn = ("--samples", 2, "--metrics", "length,within-dist-1", "--decoding", "sample:t=1")
+    said = command("run", "--models", "random-train", *few, *drawn, "--progress", "none")
+    assert said.code == 0, said.err
+    assert "Within-dist-1" in said.out
+    assert "2 responses drawn to each context" in said.out
+    (path,) = tmp_path.glob("answers/*/responses.jsonl")
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert all(len(line["alternatives"]) == 1 for line in lines)
+    assert any(line["alternatives"] != [line["response"]] for line in lines)
+
+
 def test_score_prints_one_object_or_a_list(command: Command, tmp_path: Path) -> None:
     one = responses(tmp_path / "one.jsonl", "a b a", "a c")
     said = command("score", one, "--metrics", "dist-1,length", "--json")
@@ -283,11 +299,35 @@ def test_corpora_counts_and_audits(command: Command) -> None:
     assert "dialogues that repeat" in command("corpora", "demo", "--audit").out
 
 
+def refuse(what: str) -> NoReturn:
+    raise InputError(what)
+
+
 def test_doctor_names_what_is_missing(command: Command, tmp_path: Path) -> None:
     said = command("doctor", "--data", tmp_path)
     assert said.code == 0
     assert "ok       torch" in said.out
     assert "missing  corpus dailydialog" in said.out
+
+
+@pytest.mark.parametrize(
+    ("found", "line"),
+    [
+        (lambda: None, "missing  judge of ue: no judge: install dialbench[offline]"),
+        (lambda: SimpleNamespace(name="mine@1"), "ok       judge of ue: mine@1"),
+        (lambda: refuse("it is wrong"), "missing  judge of ue: it is wrong"),
+    ],
+)
+def test_doctor_says_who_judges(
+    command: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    found: Callable[[], object],
+    line: str,
+) -> None:
+    monkeypatch.setattr("dialbench.nli.loading.find", lambda model: found())
+    monkeypatch.setattr("dialbench.catalogue.systems", lambda: ([], {}))
+    assert line in command("doctor", "--data", tmp_path).out
 
 
 def _corpus(folder: Path, train: bytes) -> Path:

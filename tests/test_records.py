@@ -161,6 +161,23 @@ def test_there_is_one_response_for_each_example() -> None:
         Responses(JOB, [example], ["yes", "no"], 1.0, "cpu")
 
 
+def test_alternatives_follow_the_response_to_their_example() -> None:
+    one, other = Example("e", "d", ("hi",), ()), Example("f", "d", ("hi",), ())
+    alone = Responses(JOB, [one, other], ["yes", "no"], 1.0, "cpu")
+    assert list(alone.answers()) == [(one, "yes"), (other, "no")]
+    drawn = replace(alone, alternatives=[("a", "b"), ("c", "d")])
+    assert list(drawn.answers()) == [(one, "yes", "a", "b"), (other, "no", "c", "d")]
+    with pytest.raises(ValueError, match="alternatives for 1 of the examples only"):
+        replace(alone, alternatives=[("a",)])
+
+
+def test_every_further_draw_has_an_id_of_its_own() -> None:
+    example = Example("e", "d", ("hi",), ("hello",))
+    assert [example.blind(draw).id for draw in range(3)] == ["e", "e#1", "e#2"]
+    assert example.blind(2).references == ()
+    assert (example.open(1).id, example.open(1).references) == ("e#1", ("hello",))
+
+
 @pytest.mark.parametrize(
     ("value", "there"), [(0.0, True), (np.float64(1), True), (math.nan, False)]
 )

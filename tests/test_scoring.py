@@ -15,12 +15,14 @@ from dialbench.metrics.wordnet import MISSING
 from dialbench.records import Example, Split
 from dialbench.scoring import (
     SCORED,
+    WITHIN,
     ScoringSettings,
     build_metrics,
     score,
     score_responses,
     scoring_key,
 )
+from dialbench.shards import merge, write
 from dialbench.stats.folds import fold_numbers, groups
 from dialbench.stats.intervals import jackknife
 
@@ -289,6 +291,22 @@ def test_the_denominator_reaches_distinct():
     ]
     assert values[0].value < values[1].value
     assert values[0].signature != values[1].signature
+
+
+def test_measures_within_contexts_are_scored_where_several_responses_are_given(tmp_path):
+    lines = [
+        {"id": "1", "response": "a b", "alternatives": ["a c", "a"]},
+        {"id": "2", "response": "c"},
+    ]
+    path = tmp_path / "several.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    (report,) = score([path])
+    assert list(report["metrics"]) == [*SCORED, *WITHIN]
+    within, across = report["metrics"]["within-dist-1"], report["metrics"]["dist-1"]
+    assert (within["value"], within["n"]) == (pytest.approx(3 / 5), 1)
+    assert across["value"] == 1.0
+    (shard,) = write([path], tmp_path)
+    assert merge([shard])["metrics"] == report["metrics"]
 
 
 class TestPaired:

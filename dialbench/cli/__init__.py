@@ -14,7 +14,7 @@ from dialbench.cli.checking import check
 from dialbench.cli.finding import corpora, doctor, fetch, metrics, models, papers
 from dialbench.cli.nli import nli
 from dialbench.cli.running import report, run
-from dialbench.cli.scoring import conventions, score
+from dialbench.cli.scoring import conventions, merge, score
 from dialbench.errors import DialbenchError, UnknownName
 
 INTERRUPTED = 130
@@ -41,7 +41,7 @@ def cli() -> None:
 
 
 for _command in (
-    *(run, score, conventions, report, check),
+    *(run, score, merge, conventions, report, check),
     *(models, corpora, metrics, papers, fetch, nli, doctor),
 ):
     cli.add_command(_command)

@@ -64,6 +64,8 @@ nli_option = click.option(
     metavar="FOLDER|NAME",
     help="NLI model that judges ue, never downloaded.  [default: the extra offline]",
 )
+bert_option = click.option("--bert-model", metavar="FOLDER|NAME", help="Encoder of bertscore.")
+mauve_option = click.option("--mauve-model", metavar="FOLDER|NAME", help="Language model of mauve.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 POSITIVE = click.IntRange(min=1)
 

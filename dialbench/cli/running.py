@@ -10,9 +10,11 @@ import click
 from dialbench.cli.options import (
     FORMATS,
     POSITIVE,
+    bert_option,
     data_option,
     format_name,
     list_of,
+    mauve_option,
     nli_option,
     print_files,
     print_tables,
@@ -35,10 +37,13 @@ from dialbench.errors import InputError
 @click.option("--metrics", callback=list_of(str), metavar="NAMES", help="Measures.")
 @click.option("--vectors", type=click.Path(path_type=Path), help="Word vectors of GloVe/word2vec.")
 @nli_option
+@bert_option
+@mauve_option
 @click.option("--context-turns", type=POSITIVE, help="Turns of context.")
 @click.option("--clean", is_flag=True, help="Leave out test dialogues that occur in train.")
 @click.option("--limit-train", type=POSITIVE, help="Learn from the first N examples.")
 @click.option("--limit-test", type=POSITIVE, help="Answer the first N examples.")
+@click.option("--samples", type=POSITIVE, metavar="K", help="Responses drawn to each context.")
 @click.option("--device", default="auto", show_default=True, metavar="auto|cpu|cuda")
 @click.option(
     "--jobs",
@@ -71,10 +76,13 @@ def run(
     metrics: tuple[str, ...] | None,
     vectors: Path | None,
     nli: str | None,
+    bert_model: str | None,
+    mauve_model: str | None,
     context_turns: int | None,
     clean: bool,
     limit_train: int | None,
     limit_test: int | None,
+    samples: int | None,
     device: str,
     jobs: int | None,
     data: Path | None,
@@ -101,6 +109,7 @@ def run(
         "limit_train": limit_train,
         "limit_test": limit_test,
         "clean": clean,
+        "samples": samples,
         "plugins": plugins,
     }
     if suite:
@@ -114,7 +123,15 @@ def run(
         from dialbench.scoring import ScoringSettings
 
         chosen = metrics or request.metrics
-        scoring = ScoringSettings.of(metrics=chosen, vectors=vectors, data=data, nli=nli)
+        scoring = ScoringSettings.of(
+            metrics=chosen,
+            vectors=vectors,
+            data=data,
+            nli=nli,
+            bert_model=bert_model,
+            mauve_model=mauve_model,
+            samples=request.samples,
+        )
     outcome = run_bench(
         request,
         out=out,
@@ -152,6 +169,12 @@ def _refuse_beside_suite(**options: str | None) -> None:
 @click.option("--suite", metavar="NAME|FILE.toml", help="Ours beside a paper's table.")
 @click.option("--paper", metavar="NAME", help="With --table: the suite of that table.")
 @click.option("--table", metavar="NUMBER")
+@click.option(
+    "--judgements",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="With --paper and --table: what people judged, CSV or JSONL; needs no RUNS.",
+)
 @click.option("--corpus", metavar="NAME", help="Where the suite was run, if not as the paper did.")
 @click.option(
     "--alpha", type=float, help="Level of significance.  [default: a suite's paper's, else 0.01]"
@@ -173,6 +196,7 @@ def report(
     suite: str | None,
     paper: str | None,
     table: str | None,
+    judgements: Path | None,
     corpus: str | None,
     alpha: float | None,
     correction: str,
@@ -183,7 +207,10 @@ def report(
 ) -> None:
     """Write the tables, plots and page of finished RUNS; nothing is computed anew."""
     from dialbench import bench
+    from dialbench.reporting.judged import judged_report
+    from dialbench.suites import beside
 
+    named = _named(paper, table)
     settings: dict[str, Any] = {
         "out": out,
         "formats": formats,
@@ -193,7 +220,17 @@ def report(
     }
     if alpha is not None:
         settings["alpha"] = alpha
-    if name := suite or _suite_beside(paper, table):
+    if judgements is not None:
+        if named is None or suite or corpus:
+            raise InputError(
+                "judgements stand beside a table of a paper",
+                where="--judgements",
+                hint="Write --paper paraformer --table 3, without --suite and --corpus.",
+            )
+        tables, written = judged_report(
+            *named, judgements, out, formats, printed=not no_printed, standalone=standalone
+        )
+    elif name := suite or (named and beside(*named)):
         tables, written = bench.report_suite(
             name, runs, corpus=corpus, printed=not no_printed, **settings
         )
@@ -207,9 +244,8 @@ def report(
     print_files(written)
 
 
-def _suite_beside(paper: str | None, table: str | None) -> str | None:
-    from dialbench.suites import beside
-
+def _named(paper: str | None, table: str | None) -> tuple[str, str] | None:
+    """The table of a paper that is asked for."""
     if paper is None and table is None:
         return None
     if paper is None or table is None:
@@ -218,4 +254,4 @@ def _suite_beside(paper: str | None, table: str | None) -> str | None:
             where="--paper, --table",
             hint="Write --paper paraformer --table 1.",
         )
-    return beside(paper, table)
+    return paper, table

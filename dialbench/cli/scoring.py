@@ -9,10 +9,13 @@ import click
 
 from dialbench.cli.options import (
     POSITIVE,
+    bert_option,
     data_option,
     json_option,
     list_of,
+    mauve_option,
     nli_option,
+    print_files,
     print_json,
     print_tables,
 )
@@ -53,11 +56,20 @@ _train = click.option(
     help="Folder of a sentence-transformers model.  [default: the extra offline]",
 )
 @nli_option
+@bert_option
+@mauve_option
 @click.option(
     "--paired-with",
     type=click.Path(path_type=Path),
     metavar="BASE.jsonl",
     help="Test every file's difference from these responses to the same contexts.",
+)
+@click.option("--corpus", metavar="NAME", help="What the responses answer.")
+@click.option(
+    "--shards",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Count only, and write a shard of each FILE for `dialbench merge`.",
 )
 @data_option
 @json_option
@@ -72,7 +84,11 @@ def score(
     vocabulary: int | None,
     sentence_model: Path | None,
     nli: str | None,
+    bert_model: str | None,
+    mauve_model: str | None,
     paired_with: Path | None,
+    corpus: str | None,
+    shards: Path | None,
     data: Path | None,
     as_json: bool,
 ) -> None:
@@ -83,27 +99,59 @@ def score(
         "denominator": denominator,
         "vocabulary": vocabulary,
         "sentence_model": sentence_model,
+        "bert_model": bert_model,
+        "mauve_model": mauve_model,
         "paired_with": paired_with,
+        "corpus": corpus,
+        "shards": shards,
     }
     given = {name: choice for name, choice in choices.items() if choice}
     resources: dict[str, Any] = {"vectors": vectors, "train": train, "data": data, "nli": nli}
     if convention:
-        _refuse_beside_convention(given)
+        _refuse("--convention", given)
         _score_under(convention, files, resources, as_json)
         return
-    from dialbench.scoring import score as score_files
-
     if metrics == ("all",):
         from dialbench.metrics import registry
 
         given["metrics"] = registry.names()
-    reports = score_files(files, **resources, **given)
+    if shards:
+        _refuse("--shards", {"paired_with": paired_with} if paired_with else {})
+        _write_shards(files, {**resources, **given}, as_json)
+        return
+    from dialbench.scoring import score as score_files
+
+    _print_reports(score_files(files, **resources, **given), as_json)
+
+
+def _print_reports(reports: list[dict[str, Any]], as_json: bool) -> None:
     if as_json:
         print_json(reports[0] if len(reports) == 1 else reports)
         return
     from dialbench.reporting.scores import comparison_of, table_of
 
     print_tables([table_of(reports), *(comparison_of(r) for r in reports if "compared" in r)])
+
+
+def _write_shards(files: tuple[Path, ...], options: dict[str, Any], as_json: bool) -> None:
+    from dialbench.shards import write
+
+    written = [str(path) for path in write(files, options.pop("shards"), **options)]
+    if as_json:
+        print_json(written)
+    else:
+        print_files(written)
+
+
+@click.command()
+@click.argument("shards", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--system", metavar="NAME", help="What the whole is called.")
+@json_option
+def merge(shards: tuple[Path, ...], system: str | None, as_json: bool) -> None:
+    """Score the responses of SHARDS, which `score --shards` wrote, as if in one file."""
+    from dialbench.shards import merge as merge_shards
+
+    _print_reports([merge_shards(shards, system)], as_json)
 
 
 def _score_under(
@@ -120,11 +168,11 @@ def _score_under(
     print_tables([table_of(reports, remarks([convention]))])
 
 
-def _refuse_beside_convention(given: dict[str, Any]) -> None:
+def _refuse(beside: str, given: dict[str, Any]) -> None:
     for name in given:
         option = f"--{name.replace('_', '-')}"
         raise InputError(
-            "it does not go with --convention", where=option, hint="Leave one of the two out."
+            f"it does not go with {beside}", where=option, hint="Leave one of the two out."
         )
 
 

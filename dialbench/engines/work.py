@@ -104,15 +104,16 @@ class Worker:
     def _answer(self, task: Task, progress: JobProgress) -> None:
         adapter = _load(task, self._trained(task) or self._train(task, progress))
         run = self._run(task, progress)
-        examples = task.dataset.test
-        contexts = [e.open() if adapter.oracle else e.blind() for e in examples]
         start = time.monotonic()
-        texts = adapter.respond(contexts, task.job.decoding, run)
+        texts = _drawn(adapter, task, run, 0)
         seconds = time.monotonic() - start
-        _check_texts(texts, len(examples))
+        further = [_drawn(adapter, task, run, k) for k in range(1, task.dataset.samples)]
         circumstances = adapter.circumstances(run)
         device = str(circumstances.get("device", self.device))
-        responses = Responses(task.job, examples, texts, seconds, device)
+        examples = task.dataset.test
+        responses = Responses(
+            task.job, examples, texts, seconds, device, list(zip(*further, strict=True))
+        )
         notes = [*task.dataset.notes, *progress.notes]
         self.store.write_responses(responses, circumstances, notes)
 
@@ -196,6 +197,15 @@ class _BaseProgress(JobProgress):
 def _load(task: Task, folder: Path) -> Adapter:
     # Always from disk, so that a resumed run answers with exactly what an undisturbed one has.
     return task.system.adapter.load(folder, task.system.config(task.preset.system))
+
+
+def _drawn(adapter: Adapter, task: Task, run: Run, draw: int) -> list[str]:
+    """A response to each context, the k-th drawn to it."""
+    examples = task.dataset.test
+    contexts = [e.open(draw) if adapter.oracle else e.blind(draw) for e in examples]
+    texts = adapter.respond(contexts, task.job.decoding, run)
+    _check_texts(texts, len(contexts))
+    return texts
 
 
 def _is_the_systems_own(error: Exception) -> bool:

@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 from dialbench.errors import InputError, SystemFailed
 from dialbench.files.atomic import atomic_file
 from dialbench.files.lines import raw_lines
-from dialbench.records import Example
+from dialbench.records import Answers, Example
 
 
 class _Line(TypedDict, total=False):
@@ -24,6 +24,7 @@ class _Line(TypedDict, total=False):
     context: tuple[str, ...]
     references: tuple[str, ...]
     response: str
+    alternatives: tuple[str, ...]
 
 
 _LINE = TypeAdapter(_Line)
@@ -41,6 +42,7 @@ class Answer:
         dialogue_id: its dialogue's, None where the line gives none.
         context, references: empty where the line gives none.
         response: the text.
+        alternatives: further responses to the same context; empty where the line gives none.
     """
 
     where: str
@@ -50,6 +52,7 @@ class Answer:
     context: tuple[str, ...]
     references: tuple[str, ...]
     response: str
+    alternatives: tuple[str, ...] = ()
 
     @property
     def example(self) -> Example:
@@ -86,7 +89,8 @@ def read_answers(path: Path, *, where: str = "") -> Iterator[Answer]:
             raise InputError(
                 f"id {name!r} stands already in line {first}",
                 where=place,
-                hint="Give every response an id of its own, or leave all ids out.",
+                hint="Give every response an id of its own; further ones to the same context "
+                "stand in the 'alternatives' of its line.",
             )
         yield Answer(
             place,
@@ -96,22 +100,23 @@ def read_answers(path: Path, *, where: str = "") -> Iterator[Answer]:
             fields.get("context", ()),
             fields.get("references", ()),
             fields["response"],
+            fields.get("alternatives", ()),
         )
     if not lines_of:
         raise InputError("there are no responses in this file", where=str(path), hint=_FORM)
 
 
-def read_responses(path: Path) -> Iterator[tuple[Example, str]]:
+def read_responses(path: Path) -> Iterator[Answers]:
     """Examples and responses of a JSON-lines file, as `read_answers` reads them.
 
     A missing `id` or `dialogue_id` is the line's number, counted from 1; a missing `context` or
-    `references` is empty.
+    `references` is empty. Alternatives follow the response.
     """
     for answer in read_answers(path):
-        yield answer.example, answer.response
+        yield answer.example, answer.response, *answer.alternatives
 
 
-def write_responses(path: Path, pairs: Iterable[tuple[Example, str]]) -> None:
+def write_responses(path: Path, pairs: Iterable[Answers]) -> None:
     """Writes what `read_responses` reads, atomically.
 
     Raises:
@@ -119,17 +124,18 @@ def write_responses(path: Path, pairs: Iterable[tuple[Example, str]]) -> None:
         SystemFailed: a response is not Unicode text (it holds half a surrogate pair).
     """
     with atomic_file(path) as file:
-        for example, response in pairs:
-            file.write(_format(example, response))
+        for example, response, *alternatives in pairs:
+            file.write(_format(example, response, alternatives))
 
 
-def _format(example: Example, response: str) -> bytes:
+def _format(example: Example, response: str, alternatives: list[str]) -> bytes:
     fields = {
         "id": example.id,
         "dialogue_id": example.dialogue_id,
         "context": example.context,
         "references": example.references,
         "response": response,
+        **({"alternatives": alternatives} if alternatives else {}),
     }
     try:
         return json.dumps(fields, ensure_ascii=False).encode("utf-8") + b"\n"

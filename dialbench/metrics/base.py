@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialbench.metrics.texts import Paired, Ragged, Texts
+from dialbench.records import Answers
+from dialbench.text.tokenizer import tokenizer as find_tokenizer
 
 Direction = Literal["higher", "lower", "none"]
 BLOCK_TOKENS = 1 << 18
@@ -41,6 +43,7 @@ class Dense:
 
 
 S = TypeVar("S", Dense, Ragged, Paired)
+"""Statistics: numbers, or the tokens of the responses, or these with their references'."""
 
 
 class Metric(ABC, Generic[S]):
@@ -53,8 +56,9 @@ class Metric(ABC, Generic[S]):
             compare.
         direction: which values are better.
         needs: what it must be given besides text ("vectors", "wordnet", "train", "sentences",
-            "judge"), so that nothing is loaded or trained in vain.
+            "judge", "meteor", "bert", "mauve"), so that nothing is loaded or trained in vain.
         verbatim: whether it reads the text itself, not only its tokens.
+        ordered: whether the order of the responses changes the value.
         missing: what it would need but was not given; its value is NaN then, whatever the text.
         version: raised when a change of the code changes the value.
     """
@@ -62,6 +66,7 @@ class Metric(ABC, Generic[S]):
     direction: ClassVar[Direction] = "higher"
     needs: ClassVar[frozenset[str]] = frozenset()
     verbatim: ClassVar[bool] = False
+    ordered: ClassVar[bool] = False
     version: ClassVar[int] = 1
     missing: str = ""
 
@@ -79,7 +84,10 @@ class Metric(ABC, Generic[S]):
         """The value of these responses; NaN where it is not defined."""
 
     def replicate(self, statistics: S) -> float:
-        """The value as folds and intervals use it: equal to `score` up to rounding, but fast."""
+        """The value as folds and intervals use it: equal to `score` up to rounding, but fast.
+
+        NaN for a measure that has neither.
+        """
         return self.score(statistics)
 
     def per_response(self, statistics: S) -> NDArray[np.float64] | None:
@@ -133,3 +141,16 @@ class MeanMetric(Metric[Dense]):
     def reason(self, statistics: Dense) -> str:
         """Why there is no mean."""
         return "" if self.count(statistics) else self.absence()
+
+
+def read(pairs: Iterable[Answers], metrics: Sequence[Metric[Any]]) -> Texts:
+    """Examples and responses as these measures, one or more, need them.
+
+    Raises:
+        ValueError: the measures were made for different tokenisers.
+    """
+    names = sorted({metric.tokenizer for metric in metrics})
+    if len(names) != 1:
+        raise ValueError(f"the metrics need one tokeniser, not {', '.join(names) or 'none'}")
+    verbatim = any(metric.verbatim for metric in metrics)
+    return Texts.build(pairs, find_tokenizer(names[0]), verbatim=verbatim)

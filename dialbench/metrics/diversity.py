@@ -178,7 +178,10 @@ class IntraDistinct(MeanMetric):
 
     def values(self, texts: Texts) -> NDArray[np.float64]:
         """(responses,) share of different n-grams in each response."""
-        shares = [_shares(block.responses, self._n) for block in texts.blocks(BLOCK_TOKENS)]
+        shares = [
+            distinct_by(block.responses, np.arange(len(block)), self._n, "ngrams")
+            for block in texts.blocks(BLOCK_TOKENS)
+        ]
         return np.concatenate([np.empty(0), *shares])
 
     def absence(self) -> str:
@@ -186,12 +189,25 @@ class IntraDistinct(MeanMetric):
         return f"no response has {self._n} tokens"
 
 
-def _shares(texts: Ragged, n: int) -> NDArray[np.float64]:
+def distinct_by(
+    texts: Ragged, groups: NDArray[np.int64], n: int, denominator: Denominator
+) -> NDArray[np.float64]:
+    """(groups,) Distinct-n of the texts of each group; NaN where there is nothing to divide by.
+
+    Args:
+        texts: of all groups.
+        groups: (texts,) the number of each text's group.
+        n: length of the n-grams.
+        denominator: what Distinct divides by.
+    """
+    size = int(groups.max(initial=-1)) + 1
     counts = ngram_counts(texts, n)
-    owners = np.repeat(np.arange(len(texts)), counts)
+    owners = np.repeat(groups, counts)
     codes = renumber(ngrams(texts, n))
     kinds = int(codes.max(initial=0)) + 1
-    different = np.bincount(distinct(owners * kinds + codes) // kinds, minlength=len(texts))
-    shares = np.full(len(texts), np.nan)
-    np.divide(different, counts, out=shares, where=counts > 0)
+    different = np.bincount(distinct(owners * kinds + codes) // kinds, minlength=size)
+    parts = counts if denominator == "ngrams" else texts.lengths
+    totals = np.bincount(groups, weights=parts, minlength=size)
+    shares = np.full(size, np.nan)
+    np.divide(different, totals, out=shares, where=totals > 0)
     return shares

@@ -33,6 +33,8 @@ class Length(MeanMetric):
 class _Joined(Metric[Ragged]):
     """A measure of all responses joined in test order; their order changes the value."""
 
+    ordered: ClassVar[bool] = True
+
     def statistics(self, texts: Texts) -> Ragged:
         """The tokens of the responses, in test order."""
         return texts.responses

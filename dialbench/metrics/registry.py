@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
-from dialbench.errors import UnknownName
+from dialbench.errors import InputError, UnknownName
 from dialbench.metrics.base import Metric
 from dialbench.metrics.cider import Cider
 from dialbench.metrics.diversity import (
@@ -29,11 +28,14 @@ from dialbench.metrics.entailment import KINDS as ENTAILMENT
 from dialbench.metrics.entailment import Entailment, Judge, Verdicts
 from dialbench.metrics.generic import DuplicateRate, GenericRate
 from dialbench.metrics.lexical import Length, Mattr, Mtld
+from dialbench.metrics.libraries import BertModel, BertScore, Mauve, MauveModel
 from dialbench.metrics.meteor import Meteor
+from dialbench.metrics.meteor15 import Meteor15, MeteorCoco, MeteorProgram
 from dialbench.metrics.novelty import CopyRate, Novelty, Training
 from dialbench.metrics.overlap import Bleu, RougeL, RougeLCoco, Smoothing
 from dialbench.metrics.semantic import EmbeddingSentence, SentenceModel, Vendi
 from dialbench.metrics.sentence_bleu import BleuParlai, BleuPlato, SelfBleu, Variant
+from dialbench.metrics.within import WithinDistinct, WithinSelfBleu, WithinVendi
 from dialbench.metrics.wordnet import WordNet
 from dialbench.text.vectors import Vectors
 
@@ -45,26 +47,32 @@ class MetricSettings:
     Attributes:
         tokenizer: name of the tokeniser that the texts go through.
         denominator: what Distinct divides by.
-        data: the data folder, where WordNet is looked for first.
+        wordnet: where synonyms come from.
+        meteor: the program of METEOR 1.5.
         vectors: word vectors of the embedding measures.
         missing_vectors: why there are none.
         training: the training split, for novelty and the V of ead-n.
         missing_training: why there is none.
         vocabulary: V of ead-n; None takes the number of words of the training split.
         sentences: the sentence model.
+        bert: the encoder of BERTScore.
+        mauve: the language model of MAUVE.
         judge: the NLI model.
         missing_judge: why there is none.
     """
 
     tokenizer: str = "default"
     denominator: Denominator = "tokens"
-    data: Path | None = None
+    wordnet: WordNet | None = None
+    meteor: MeteorProgram | None = None
     vectors: Vectors | None = None
     missing_vectors: str = "no word vectors were given"
     training: Training | None = None
     missing_training: str = "no training text was given"
     vocabulary: int | None = None
     sentences: SentenceModel | None = None
+    bert: BertModel | None = None
+    mauve: MauveModel | None = None
     judge: Judge | None = None
     missing_judge: str = "no NLI model was given"
 
@@ -82,6 +90,10 @@ class _Entry:
 
 def _distinct(n: int) -> _Entry:
     return _Entry(Distinct, lambda s: Distinct(n, s.tokenizer, s.denominator))
+
+
+def _within_distinct(n: int) -> _Entry:
+    return _Entry(WithinDistinct, lambda s: WithinDistinct(n, s.tokenizer, s.denominator))
 
 
 def _intra_distinct(n: int) -> _Entry:
@@ -132,7 +144,7 @@ _RUN = {
     "mattr": _Entry(Mattr, lambda s: Mattr("mattr", 4, s.tokenizer)),
     "mattr-50": _Entry(Mattr, lambda s: Mattr("mattr-50", 50, s.tokenizer)),
     **{f"bleu-{n}": _bleu(n) for n in (1, 2, 3, 4)},
-    "meteor": _Entry(Meteor, lambda s: Meteor(s.tokenizer, WordNet.find(s.data))),
+    "meteor": _Entry(Meteor, lambda s: Meteor(s.tokenizer, s.wordnet)),
     "rouge-l": _Entry(RougeL, lambda s: RougeL(s.tokenizer)),
     "emb-average": _embedding(EmbeddingAverage),
     "emb-greedy": _embedding(EmbeddingGreedy),
@@ -146,10 +158,17 @@ _SCORE = {
     "generic-rate": _Entry(GenericRate, lambda s: GenericRate(s.tokenizer)),
     "cider": _Entry(Cider, lambda s: Cider(s.tokenizer)),
 }
+_DRAWN = {
+    **{f"within-dist-{n}": _within_distinct(n) for n in (1, 2)},
+    "within-self-bleu": _Entry(WithinSelfBleu, lambda s: WithinSelfBleu(s.tokenizer)),
+}
 _ASKED_FOR = {
+    "within-vendi": _Entry(WithinVendi, lambda s: WithinVendi(s.tokenizer, s.sentences)),
     "emb-sentence": _Entry(
         EmbeddingSentence, lambda s: EmbeddingSentence(s.tokenizer, s.sentences)
     ),
+    "bertscore": _Entry(BertScore, lambda s: BertScore(s.tokenizer, s.bert)),
+    "mauve": _Entry(Mauve, lambda s: Mauve(s.tokenizer, s.mauve)),
     "vendi": _Entry(Vendi, lambda s: Vendi(s.tokenizer, s.sentences)),
     **{name: _entailment(name, kind) for name, kind in ENTAILMENT.items()},
     **{f"rare-dist-{n}": _rarefied(n) for n in (1, 2, 3)},
@@ -157,17 +176,22 @@ _ASKED_FOR = {
     "copy-rate": _against_training(CopyRate),
     "duplicate-rate": _Entry(DuplicateRate, lambda s: DuplicateRate(s.tokenizer)),
     "sacrebleu-4": _bleu(4, "exp"),
+    "meteor-1.5": _Entry(Meteor15, lambda s: Meteor15(s.tokenizer, s.meteor)),
+    "meteor-coco": _Entry(MeteorCoco, lambda s: MeteorCoco(s.tokenizer, s.meteor)),
     "bleu-parlai": _Entry(BleuParlai, lambda s: BleuParlai(s.tokenizer)),
     **{f"bleu-plato-{n}": _plato(n, "nltk35") for n in (1, 2)},
     **{f"bleu-plato-new-{n}": _plato(n, "nltk_new") for n in (1, 2)},
     **{f"bleu-coco-{n}": _bleu(n, "coco") for n in (1, 2, 3, 4)},
     "rouge-l-coco": _Entry(RougeLCoco, lambda s: RougeLCoco(s.tokenizer)),
 }
-_ENTRIES = _RUN | _SCORE | _ASKED_FOR
+_ENTRIES = _RUN | _SCORE | _DRAWN | _ASKED_FOR
 DEFAULT = tuple(_RUN)
 """The measures of a run that names none."""
 SCORED = tuple(_RUN | _SCORE)
 """Those of finished responses: all that need no sentence model, but not the papers' variants."""
+
+WITHIN = tuple(_DRAWN)
+"""Those added to either where several responses to a context were drawn."""
 
 
 def names() -> list[str]:
@@ -193,6 +217,40 @@ def create(
         UnknownName: there is no measure of that name.
     """
     return [_entry(name, where).make(settings) for name in chosen]
+
+
+def restore(name: str, signature: str, missing: str) -> Metric[Any]:
+    """A measure that was made elsewhere, for scoring its statistics; it can make none itself.
+
+    Args:
+        name: of the measure.
+        signature: what it said of itself.
+        missing: what it would have needed.
+
+    Raises:
+        InputError: there is no such measure here, or it is computed otherwise.
+    """
+    fields = dict(field.partition(":")[::2] for field in signature.split("|"))
+    kinds = fields.get("V", "")
+    settings = MetricSettings(
+        fields.get("tok", ""),
+        "ngrams" if fields.get("denominator") == "ngrams" else "tokens",
+        vocabulary=int(kinds) if kinds.isdecimal() else None,
+    )
+    metric = _entry(name, "").make(settings)
+    if not _same_but_for_resources(signature, metric.signature):
+        hint = f"Here it is {metric.signature!r}: score anew with one version of dialbench."
+        raise InputError(f"{name} was measured as {signature!r}", hint=hint)
+    metric.signature, metric.missing = signature, missing
+    return metric
+
+
+def _same_but_for_resources(signature: str, bare: str) -> bool:
+    """Whether two signatures agree in all that the second, made without resources, says."""
+    fields = [text.split("|") for text in (signature, bare)]
+    return len(fields[0]) == len(fields[1]) and all(
+        said == own or own.endswith(":missing") for said, own in zip(*fields, strict=True)
+    )
 
 
 def _entry(name: str, where: str) -> _Entry:

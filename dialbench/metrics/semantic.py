@@ -81,6 +81,10 @@ class SentenceModel:
         """(references, size) vectors of norm 1."""
         return self._vectors(texts.wanted)
 
+    def every_response(self, texts: Texts) -> Floats:
+        """(responses + alternatives, size) vectors of norm 1, as `Texts.every_response`."""
+        return self._vectors([*texts.said, *texts.also])
+
     def _vectors(self, texts: Sequence[str]) -> Floats:
         if not texts:
             return np.zeros((0, self.size))

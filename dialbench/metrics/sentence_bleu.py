@@ -121,12 +121,7 @@ class SelfBleu(Metric[Ragged]):
         """The mean; NaN for fewer than two responses."""
         if len(statistics) < 2:
             return math.nan
-        orders = range(1, ORDERS + 1)
-        matches = np.stack([_matches_in_others(statistics, n) for n in orders], axis=1)
-        totals = np.stack([ngram_counts(statistics, n) for n in orders], axis=1)
-        lengths = statistics.lengths
-        closest = _closest_of_others(lengths)
-        values = _smoothed_by(0.1, lengths, closest, matches, np.maximum(totals, 1))
+        values = bleu_against_others(statistics, np.zeros(len(statistics), np.int64))
         return math.fsum(values) / len(values)
 
     def reason(self, statistics: Ragged) -> str:
@@ -134,11 +129,27 @@ class SelfBleu(Metric[Ragged]):
         return "" if len(statistics) > 1 else "there are fewer than two responses"
 
 
-def _matches_in_others(texts: Ragged, n: int) -> Counts:
-    """(texts,) n-grams that other texts hold too, each at most as often as any one of them."""
-    codes = renumber(ngrams(texts, n))
-    kinds = int(codes.max(initial=0)) + 1
+def bleu_against_others(texts: Ragged, groups: Counts) -> Floats:
+    """(texts,) sentence BLEU-4 of each text against all others of its group; see `SelfBleu`.
+
+    Args:
+        texts: of all groups.
+        groups: (texts,) the number of each text's group, of which each has at least two.
+    """
+    orders = range(1, ORDERS + 1)
+    matches = np.stack([_matches_in_others(texts, groups, n) for n in orders], axis=1)
+    totals = np.stack([ngram_counts(texts, n) for n in orders], axis=1)
+    closest = _closest_of_others(texts.lengths, groups)
+    return _smoothed_by(0.1, texts.lengths, closest, matches, np.maximum(totals, 1))
+
+
+def _matches_in_others(texts: Ragged, groups: Counts, n: int) -> Counts:
+    """(texts,) n-grams that others of the group hold too, at most as often as any one of them."""
     owners = np.repeat(np.arange(len(texts)), ngram_counts(texts, n))
+    codes = renumber(ngrams(texts, n))
+    if groups.any():  # an n-gram of another group is another one
+        codes = renumber(codes * (groups.max() + 1) + groups[owners])
+    kinds = int(codes.max(initial=0)) + 1
     keys, counts = np.unique(codes * len(texts) + owners, return_counts=True)
     order = np.lexsort((counts, keys // len(texts)))
     keys, counts = keys[order], counts[order]
@@ -152,14 +163,19 @@ def _matches_in_others(texts: Ragged, n: int) -> Counts:
     return np.bincount(keys % len(texts), weights=clipped, minlength=len(texts)).astype(np.int64)
 
 
-def _closest_of_others(lengths: Counts) -> Counts:
-    """(texts,) the length of another text that is closest, the shorter of two equally close."""
-    known, place, count = np.unique(lengths, return_inverse=True, return_counts=True)
+def _closest_of_others(lengths: Counts, groups: Counts) -> Counts:
+    """(texts,) the closest length of another text of the group, the shorter of two equally close.
+
+    Groups are set so far apart that no length of another group is ever the closest.
+    """
+    start = groups * 3 * (lengths.max() + 1)
+    places = lengths + start
+    known, place, count = np.unique(places, return_inverse=True, return_counts=True)
     far = np.iinfo(np.int64).max // 4
     below = np.append(-far, known[:-1])
     above = np.append(known[1:], far)
     nearest = np.where(known - below <= above - known, below, above)
-    return np.asarray(np.where(count > 1, known, nearest)[place])
+    return np.asarray(np.where(count > 1, known, nearest)[place] - start)
 
 
 def _taken_apart(counts: Counts) -> tuple[Counts, Counts, Counts, Counts]:

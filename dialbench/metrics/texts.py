@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dialbench.records import Example
+from dialbench.records import Answers
 from dialbench.text.tokenizer import Tokenizer
 
 T = TypeVar("T")
@@ -139,30 +139,38 @@ class Paired:
 class Texts:
     """Responses with their references, tokenised.
 
+    Where several responses were drawn to a context, `responses` holds the first of each.
+
     Attributes:
         responses: (responses,) texts.
         references: (references,) texts of all examples, one example after the other.
         owned: (responses + 1,) int64; example i has the references
             `owned[i]` to `owned[i + 1]` (exclusive).
+        alternatives: (alternatives,) further responses, one example after the other.
+        drawn: (responses + 1,) int64; whose they are, as `owned`.
         dialogues: (responses,) the dialogue each example belongs to.
         said: (responses,) the responses as they were written; empty unless asked for.
         wanted: (references,) the references as they were written; empty unless asked for.
+        also: (alternatives,) the alternatives as they were written; empty unless asked for.
         contexts: (responses,) the turns that were answered, oldest first; empty unless asked for.
     """
 
     responses: Ragged
     references: Ragged
     owned: NDArray[np.int64]
+    alternatives: Ragged
+    drawn: NDArray[np.int64]
     dialogues: Sequence[str]
     said: Sequence[str] = ()
     wanted: Sequence[str] = ()
+    also: Sequence[str] = ()
     contexts: Sequence[tuple[str, ...]] = ()
     _made: dict[Callable[[Texts], Any], Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def build(
         cls,
-        pairs: Iterable[tuple[Example, str]],
+        pairs: Iterable[Answers],
         tokenize: Tokenizer,
         words: Interner | None = None,
         *,
@@ -171,31 +179,36 @@ class Texts:
         """Tokenises a stream of examples and responses; nothing else of them is kept.
 
         Args:
-            pairs: each example with the response to its context.
+            pairs: each example with the response to its context, and further ones if drawn.
             tokenize: text to tokens.
             words: numbers words; pass the one of other texts to continue its numbering.
             verbatim: keep the text of responses, references and contexts too.
         """
         words = Interner() if words is None else words
-        responses, references, owned = _Column(words), _Column(words), array("q", [0])
+        responses, references, alternatives = (
+            _Owned(words, tokenize, verbatim=verbatim) for _ in range(3)
+        )
         dialogues: list[str] = []
-        said: list[str] = []
-        wanted: list[str] = []
         contexts: list[tuple[str, ...]] = []
-        for example, response in pairs:
-            responses.append(tokenize(response))
-            for reference in example.references:
-                references.append(tokenize(reference))
-            owned.append(len(references))
+        for example, response, *others in pairs:
+            responses.append((response,))
+            references.append(example.references)
+            alternatives.append(others)
             known = bool(dialogues) and dialogues[-1] == example.dialogue_id
             dialogues.append(dialogues[-1] if known else example.dialogue_id)
             if verbatim:
-                said.append(response)
-                wanted.extend(example.references)
                 contexts.append(example.context)
-        counts = np.asarray(owned, np.int64)
         return cls(
-            responses.ragged(), references.ragged(), counts, dialogues, said, wanted, contexts
+            responses.ragged(),
+            references.ragged(),
+            references.offsets(),
+            alternatives.ragged(),
+            alternatives.offsets(),
+            dialogues,
+            responses.said,
+            references.said,
+            alternatives.said,
+            contexts,
         )
 
     def __len__(self) -> int:
@@ -216,17 +229,31 @@ class Texts:
         """The tokens of responses and references, without the rest."""
         return Paired(self.responses, self.references, np.diff(self.owned))
 
+    @property
+    def every_response(self) -> Ragged:
+        """The responses, then all alternatives; `every_owner` says whose."""
+        return Ragged.concatenate([self.responses, self.alternatives])
+
+    @property
+    def every_owner(self) -> NDArray[np.int64]:
+        """(responses + alternatives,) the example that each belongs to."""
+        places = np.arange(len(self))
+        return np.concatenate([places, np.repeat(places, np.diff(self.drawn))])
+
     def part(self, start: int, stop: int) -> Texts:
-        """Responses `start` to `stop` (exclusive) with their references."""
-        owned = self.owned[start : stop + 1]
-        first, last = int(owned[0]), int(owned[-1])
+        """Responses `start` to `stop` (exclusive) with all that belongs to them."""
+        owned, drawn = self.owned[start : stop + 1], self.drawn[start : stop + 1]
+        first, last, least, most = (int(place) for place in (*owned[[0, -1]], *drawn[[0, -1]]))
         return Texts(
             self.responses.part(start, stop),
             self.references.part(first, last),
-            owned - owned[0],
+            owned - first,
+            self.alternatives.part(least, most),
+            drawn - least,
             self.dialogues[start:stop],
             self.said[start:stop],
             self.wanted[first:last],
+            self.also[least:most],
             self.contexts[start:stop],
         )
 
@@ -275,3 +302,26 @@ class _Column:
     def ragged(self) -> Ragged:
         values = np.asarray(self._values, np.int32)
         return Ragged(values, np.asarray(self._offsets, np.int64), self._words)
+
+
+class _Owned:
+    """Growing texts of examples, each of which may have none or several."""
+
+    def __init__(self, words: Interner, tokenize: Tokenizer, *, verbatim: bool) -> None:
+        self.said: list[str] = []
+        self._column = _Column(words)
+        self._owned = array("q", [0])
+        self._tokenize, self._verbatim = tokenize, verbatim
+
+    def append(self, texts: Sequence[str]) -> None:
+        for text in texts:
+            self._column.append(self._tokenize(text))
+        self._owned.append(len(self._column))
+        if self._verbatim:
+            self.said.extend(texts)
+
+    def ragged(self) -> Ragged:
+        return self._column.ragged()
+
+    def offsets(self) -> NDArray[np.int64]:
+        return np.asarray(self._owned, np.int64)

@@ -215,9 +215,8 @@ class Store:
         """
         job = responses.job
         trained = self._trained_record(job)
-        pairs = zip(responses.examples, responses.texts, strict=True)
         with atomic_folder(self._job_folder(job)) as folder:
-            lines.write_responses(folder / _RESPONSES, pairs)
+            lines.write_responses(folder / _RESPONSES, responses.answers())
             answered = Answered(
                 sha256=_sha256(folder / _RESPONSES),
                 count=len(responses.texts),
@@ -246,12 +245,14 @@ class Store:
             raise StorageError(f"there are no responses of {job}", where=str(path))
         _compare(path, record.answered.sha256)
         pairs = list(lines.read_responses(path)) if record.answered.count else []
+        others = [tuple(further) for _, _, *further in pairs]
         return Responses(
             job,
-            [example for example, _ in pairs],
-            [text for _, text in pairs],
+            [example for example, *_ in pairs],
+            [text for _, text, *_ in pairs],
             record.answered.seconds,
             record.answered.device,
+            others if any(others) else (),
         )
 
     def write_scores(

@@ -11,7 +11,7 @@ import pytest
 from dialbench_adapters.file import File, FileConfig
 
 from dialbench.adapter import Progress, Registry, Run
-from dialbench.errors import InputError
+from dialbench.errors import InputError, SystemFailed
 from dialbench.records import Context, Decoding
 
 CONTEXTS = [
@@ -97,6 +97,20 @@ class TestMatching:
         assert found == TEXTS[:1]
         assert any("3 further responses" in text for text in notes.said)
         assert "theirs.jsonl" in notes.said[0]
+
+    def test_further_samples_are_the_alternatives(self, tmp_path):
+        path = tmp_path / "several.jsonl"
+        lines = [
+            {"id": context.id, "response": text, "alternatives": [f"{text} 1", f"{text} 2"]}
+            for context, text in zip(CONTEXTS, TEXTS, strict=True)
+        ]
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        for draw in (1, 2):
+            contexts = [Context(context, context.id, draw=draw) for context in CONTEXTS]
+            assert answers(path, contexts) == [f"{text} {draw}" for text in TEXTS]
+        with pytest.raises(SystemFailed, match="there are 3 responses to this context") as caught:
+            answers(path, [Context(context, context.id, draw=3) for context in CONTEXTS])
+        assert f"{path}:1" in str(caught.value)
 
     def test_packed(self, write, tmp_path):
         import gzip

@@ -70,6 +70,17 @@ def test_line_numbers_serve_where_ids_are_left_out(file: Callable[[str], Path]) 
     ]
 
 
+def test_several_responses_to_a_context_stand_in_one_line(file: Callable[[str], Path]) -> None:
+    answers = [(Example("1", "d", (), ()), "a", "b", ""), (Example("2", "d", (), ()), "c")]
+    path = file("")
+    write_responses(path, answers)
+    assert list(read_responses(path)) == answers
+    first, second = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    assert first["alternatives"] == ["b", ""]
+    assert "alternatives" not in second
+    assert "field 'alternatives'" in fault(file('{"response": "a", "alternatives": "b"}'))
+
+
 def test_a_byte_order_mark_and_a_missing_last_newline_do_not_matter(
     file: Callable[[bytes], Path],
 ) -> None:

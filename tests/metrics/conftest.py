@@ -31,17 +31,19 @@ def _texts(
     references: Sequence[Sequence[str]] | None = None,
     tokenize: str = "whitespace",
     words: Interner | None = None,
+    alternatives: Sequence[Sequence[str]] | None = None,
 ) -> Texts:
     given = [()] * len(responses) if references is None else references
     context = ("a b", "c")
     examples = [Example(str(i), f"d{i // 2}", context, tuple(own)) for i, own in enumerate(given)]
-    pairs = zip(examples, responses, strict=True)
+    others = [()] * len(responses) if alternatives is None else alternatives
+    pairs = [(e, text, *also) for e, text, also in zip(examples, responses, others, strict=True)]
     return Texts.build(pairs, tokenizer(tokenize), words, verbatim=True)
 
 
 @pytest.fixture(scope="session")
 def texts_of() -> MakeTexts:
-    """`texts_of(responses, references=None, tokenize="whitespace", words=None)`."""
+    """`texts_of(responses, references=None, tokenize="whitespace", words=, alternatives=)`."""
     return _texts
 
 
@@ -99,7 +101,7 @@ class LetterJudge:
 def every_metric(tiny_wordnet: Path, tiny_vectors: Vectors) -> Callable[..., list[Metric[Any]]]:
     """`every_metric(*names)`: measures with the tiny resources and the whitespace tokeniser."""
     resources: dict[str, Any] = {
-        "data": tiny_wordnet.parent.parent.parent,
+        "wordnet": WordNet(tiny_wordnet),
         "vectors": tiny_vectors,
         "training": Training(map(str.split, ("a b c d e", "a b", "f g h a"))),
         "sentences": SentenceModel(_letters, "letters"),

@@ -9,13 +9,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dialbench.errors import UnknownName
+from dialbench.errors import InputError, UnknownName
 from dialbench.metrics.base import Dense
-from dialbench.metrics.registry import DEFAULT, SCORED, MetricSettings, create, names, needs
+from dialbench.metrics.registry import (
+    DEFAULT,
+    SCORED,
+    MetricSettings,
+    create,
+    names,
+    needs,
+    restore,
+)
 from dialbench.metrics.texts import Interner
 
 ORDERED = {"mtld", "mattr", "mattr-50"}
-LOWER = {"self-bleu", "generic-rate", "duplicate-rate", "copy-rate", "ue-contradict"}
+LOWER = {
+    *("self-bleu", "within-self-bleu", "generic-rate", "duplicate-rate", "copy-rate"),
+    "ue-contradict",
+}
 UNRANKED = {"length", "ue-neutral"}
 
 sentence = st.lists(st.sampled_from("abcdefgzq"), max_size=8).map(" ".join)
@@ -131,3 +142,27 @@ def test_an_unknown_name_is_answered_with_the_nearest():
 def test_needs_are_known_before_anything_is_loaded():
     assert needs(["dist-1", "bleu-4"]) == frozenset()
     assert needs(["emb-greedy", "meteor", "emb-average"]) == {"vectors", "wordnet"}
+
+
+def test_a_measure_restored_from_its_signature_scores_the_same_statistics(texts_of, every_metric):
+    texts = texts_of(["a b a", "c", "", "a b"], [("a",), (), ("b c", "a"), ("a b",)])
+    for metric in [*every_metric(*names()), *create(names(), MetricSettings("whitespace"))]:
+        restored = restore(metric.name, metric.signature, metric.missing)
+        statistics = metric.statistics(texts)
+        assert same(restored.score(statistics), metric.score(statistics)), metric.name
+        assert restored.reason(statistics) == metric.reason(statistics)
+        assert restored.signature == metric.signature
+
+
+@pytest.mark.parametrize(
+    "signature",
+    ["length|unit:tokens|tok:default|v:2", "length|unit:words|tok:default|v:1", "length"],
+)
+def test_a_measure_of_another_recipe_is_not_restored(signature):
+    with pytest.raises(InputError, match=r"length was measured as .*Here it is"):
+        restore("length", signature, "")
+
+
+def test_an_unknown_measure_is_not_restored():
+    with pytest.raises(UnknownName, match=r"unknown metric 'lenght'.*'length'"):
+        restore("lenght", "lenght|tok:default|v:1", "")

@@ -48,6 +48,11 @@ CASES = {
         [("a b",), ("a b",)],
         [2, 0.5, 0.25, 0, 1, 1, 4, 0.5, 0.5, 1, 1, 0, 0, 0.9375, 1, 1, 1, 1],
     ),
+    "response equals reference": (
+        ["a b c d e"],
+        [("a b c d e",)],
+        [5, 1, 4 / 5, 3 / 5, 1, 1, 5, 1, 1, 1, 1, 1, 1, 1 - 0.5 / 5**3, *[1] * 4],
+    ),
     "no reference": (
         ["a b"],
         [()],
@@ -91,6 +96,9 @@ MORE_CASES = {
         *((0.5 / 3 * 1e-24 / 2) ** 0.25, 7 / 9, 2.44 * 0.5 / 1.72, 1, 1),
     ],
     "all identical": [adjusted(2, 4), LN2, 0, 0.1**0.5, 0, 0, 1, 0, 1e-6, 4 / 3, 1, 1, 1],
+    "response equals reference": [
+        *(adjusted(5, 5), math.log(5), math.log(4), NAN, 0, 0, 0, 0, 1, 4 / 3, 1, 1, 1)
+    ],
     "no reference": [adjusted(2, 2), LN2, 0, NAN, 0, 0, 0, *[NAN] * 5, 1],
     "some without reference": [
         *(adjusted(4, 4), 2 * LN2, LN2, 0, 0.5, 0, 0, 0, 1e-6, 4 / 3, 1, 1, THIRDS)

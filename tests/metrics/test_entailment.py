@@ -76,6 +76,11 @@ def test_examples_without_context_are_left_out():
     assert metric.reason(alone) == "no response has a context"
 
 
+def test_a_context_of_one_turn_counts_that_turn():
+    for turn, value in (("yes", 1), ("hm", 0), ("no", -1)):
+        assert scores(Verbal(), texts_of(([turn], "well")), ["ue"]) == {"ue": value}
+
+
 def test_the_judge_reads_texts_as_people_write_them():
     judge = Verbal()
     scores(judge, texts_of((["Yes , it ’ s late ."], "I don ' t know !")), ["ue"])

@@ -24,8 +24,8 @@ def tokens(released):
     return [tokenize(response) for response in released[0]]
 
 
-def metric(name, data=None):
-    return create([name], MetricSettings(data=data))[0]
+def metric(name, wordnet=None):
+    return create([name], MetricSettings(wordnet=wordnet))[0]
 
 
 def value(name, texts):
@@ -65,8 +65,8 @@ def test_rouge_equals_rouge_score(texts, released, tokens):
         assert values[place] == pytest.approx(expected, rel=1e-12)
 
 
-def test_meteor_equals_nltk(texts, released, tokens, nltk_wordnet, data_folder):
-    meteor = metric("meteor", data_folder)
+def test_meteor_equals_nltk(texts, released, tokens, nltk_wordnet, wordnet):
+    meteor = metric("meteor", wordnet)
     values = meteor.per_response(meteor.statistics(texts))
     for place in range(0, 6740, 30):
         references = [tokenize(reference) for reference in released[1][place]]

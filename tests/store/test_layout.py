@@ -151,6 +151,12 @@ def test_responses_come_back(store: Store, job: Job) -> None:
     assert record["answered"]["circumstances"] == {"batch_size": 32, "threads": 2}
 
 
+def test_several_responses_to_a_context_come_back(store: Store, job: Job) -> None:
+    drawn = replace(responses(job), alternatives=[("maybe", ""), ("never", "no")])
+    store.write_responses(drawn)
+    assert store.read_responses(job).alternatives == [("maybe", ""), ("never", "no")]
+
+
 def test_no_responses_at_all_come_back(store: Store, job: Job) -> None:
     store.write_responses(responses(job, ()))
     assert store.read_responses(job).texts == []

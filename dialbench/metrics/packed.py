@@ -1,0 +1,242 @@
+"""Statistics of some of the responses, and the file that carries them to another machine.
+
+The file is safetensors: arrays, and a JSON header with the measures' signatures.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from dialbench.errors import InputError
+from dialbench.files.atomic import atomic_write
+from dialbench.metrics.base import Dense, Metric
+from dialbench.metrics.texts import Interner, Paired, Ragged, Texts
+
+VERSION = 1
+_ARRAYS = {
+    "responses": np.int32,
+    "response_offsets": np.int64,
+    "references": np.int32,
+    "reference_offsets": np.int64,
+    "owned": np.int64,
+}
+_LISTS = ("ids", "dialogues", "words")
+_STRINGS = TypeAdapter(list[str])
+
+Arrays = dict[str, NDArray[Any]]
+
+
+class Measured(BaseModel):
+    """What a measure says of itself, and where its statistics are.
+
+    Attributes:
+        kind: tokens of the responses, or these with the references', or numbers of its own.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    signature: str
+    missing: str
+    kind: Literal["responses", "pairs", "numbers"]
+
+
+class _Header(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    version: int
+    system: str
+    corpus: str | None
+    measures: dict[str, Measured]
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Shard:
+    """What measures counted for some responses of one system.
+
+    Attributes:
+        system: how it is called.
+        corpus: what the responses answer, if known.
+        measures: by name.
+        ids: (responses,) of their examples.
+        dialogues: (responses,) the dialogue of each.
+        texts: tokens of the responses, and of the references where a measure needs them.
+        numbers: statistics of the other measures, by name.
+    """
+
+    system: str
+    corpus: str | None
+    measures: Mapping[str, Measured]
+    ids: Sequence[str]
+    dialogues: Sequence[str]
+    texts: Paired
+    numbers: Mapping[str, Dense]
+
+    @classmethod
+    def of(
+        cls,
+        system: str,
+        corpus: str | None,
+        ids: Sequence[str],
+        texts: Texts,
+        metrics: Sequence[Metric[Any]],
+    ) -> Shard:
+        """What these measures count for `texts`, whose examples have these `ids`."""
+        counted = {metric.name: metric.statistics(texts) for metric in metrics}
+        measures = {
+            metric.name: Measured(
+                signature=metric.signature,
+                missing=metric.missing,
+                kind=_kind(counted[metric.name]),
+            )
+            for metric in metrics
+        }
+        paired = any(measure.kind == "pairs" for measure in measures.values())
+        tokens = texts.paired if paired else _without_references(texts.responses)
+        numbers = {name: found for name, found in counted.items() if isinstance(found, Dense)}
+        return cls(system, corpus, measures, ids, texts.dialogues, tokens, numbers)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, index: NDArray[np.intp]) -> Shard:
+        return replace(
+            self,
+            ids=[self.ids[place] for place in index],
+            dialogues=[self.dialogues[place] for place in index],
+            texts=self.texts[index],
+            numbers={name: found[index] for name, found in self.numbers.items()},
+        )
+
+    @classmethod
+    def concatenate(cls, shards: Sequence[Shard]) -> Shard:
+        """All responses of shards that hold the same measures, called as the first shard is."""
+        first = shards[0]
+        return replace(
+            first,
+            ids=list(chain.from_iterable(shard.ids for shard in shards)),
+            dialogues=list(chain.from_iterable(shard.dialogues for shard in shards)),
+            texts=Paired.concatenate([shard.texts for shard in shards]),
+            numbers={
+                name: Dense.concatenate([shard.numbers[name] for shard in shards])
+                for name in first.numbers
+            },
+        )
+
+    def statistics(self, name: str) -> Dense | Ragged | Paired:
+        """Those of the measure called `name`."""
+        kind = self.measures[name].kind
+        if kind == "numbers":
+            return self.numbers[name]
+        return self.texts.responses if kind == "responses" else self.texts
+
+
+def _kind(statistics: Any) -> Literal["responses", "pairs", "numbers"]:
+    if isinstance(statistics, Dense):
+        return "numbers"
+    return "pairs" if isinstance(statistics, Paired) else "responses"
+
+
+def _without_references(responses: Ragged) -> Paired:
+    none = Ragged(np.zeros(0, np.int32), np.zeros(1, np.int64), responses.words)
+    return Paired(responses, none, np.zeros(len(responses), np.int64))
+
+
+def save(shard: Shard, path: Path) -> None:
+    """Writes what `load` reads, atomically.
+
+    Raises:
+        StorageError: the disk refuses.
+    """
+    from safetensors.numpy import save as packed
+
+    arrays = _arrays(shard)
+    header = _Header(
+        version=VERSION,
+        system=shard.system,
+        corpus=shard.corpus,
+        measures=dict(shard.measures),
+        sha256=_checksum(arrays),
+    )
+    atomic_write(path, packed(arrays, {"shard": header.model_dump_json()}))
+
+
+def load(path: Path) -> Shard:
+    """What `save` wrote.
+
+    Raises:
+        InputError: the file cannot be read, is no shard, is damaged or of another version.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="numpy") as file:
+            header = _Header.model_validate_json((file.metadata() or {}).get("shard", ""))
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        if header.version != VERSION:
+            raise ValueError(f"version {header.version}, this dialbench reads {VERSION}")
+        if _checksum(arrays) != header.sha256:
+            raise ValueError("its checksum does not match")
+        return _shard(header, arrays)
+    except (SafetensorError, OSError, ValueError, KeyError) as error:
+        what = f"this is no shard that can be read ({_first_line(error)})"
+        hint = "Write it anew with score --shards."
+        raise InputError(what, where=str(path), hint=hint) from None
+
+
+def _arrays(shard: Shard) -> Arrays:
+    texts = shard.texts
+    lists = (shard.ids, shard.dialogues, list(texts.responses.words))
+    return {
+        "responses": texts.responses.values,
+        "response_offsets": texts.responses.offsets,
+        "references": texts.references.values,
+        "reference_offsets": texts.references.offsets,
+        "owned": texts.owned,
+        **{name: _encoded(strings) for name, strings in zip(_LISTS, lists, strict=True)},
+        **{f"numbers/{name}": np.ascontiguousarray(d.values) for name, d in shard.numbers.items()},
+    }
+
+
+def _encoded(strings: Sequence[str]) -> NDArray[np.uint8]:
+    return np.frombuffer(json.dumps(strings).encode("ascii"), np.uint8)
+
+
+def _checksum(arrays: Arrays) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        digest.update(f"{name} {arrays[name].dtype.str} {arrays[name].shape}\n".encode())
+        digest.update(arrays[name].tobytes())
+    return digest.hexdigest()
+
+
+def _shard(header: _Header, arrays: Arrays) -> Shard:
+    ids, dialogues, words = (_STRINGS.validate_json(arrays[name].tobytes()) for name in _LISTS)
+    known = Interner(zip(words, range(len(words)), strict=True))
+    texts = Paired(
+        Ragged(arrays["responses"], arrays["response_offsets"], known),
+        Ragged(arrays["references"], arrays["reference_offsets"], known),
+        arrays["owned"],
+    )
+    own = [name for name, measure in header.measures.items() if measure.kind == "numbers"]
+    numbers = {name: Dense(arrays[f"numbers/{name}"]) for name in own}
+    rows = {len(dialogues), len(texts), *(len(found) for found in numbers.values())}
+    if rows != {len(ids)}:
+        raise ValueError("its arrays differ in length")
+    return Shard(header.system, header.corpus, header.measures, ids, dialogues, texts, numbers)
+
+
+def _first_line(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        return f"its header: {error.errors(include_url=False)[0]['msg']}"
+    return str(error).splitlines()[0]

@@ -1,0 +1,136 @@
+"""How varied the responses to one and the same context are, where several were drawn.
+
+Each measure looks at the responses of one context at a time; the value is the mean over contexts,
+beside the measure of the same name across contexts. It moves with the number of responses:
+compare only systems that drew as many. Contexts with a single response are left out.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialbench.metrics.base import Direction, MeanMetric
+from dialbench.metrics.diversity import Denominator, distinct_by
+from dialbench.metrics.semantic import MISSING, SentenceModel
+from dialbench.metrics.sentence_bleu import bleu_against_others
+from dialbench.metrics.texts import Texts
+
+Floats = NDArray[np.float64]
+_SINGLE = "no context has several responses"
+
+
+class WithinDistinct(MeanMetric):
+    """within-dist-n: Distinct-n of the responses to one context, mean over contexts, in [0, 1].
+
+    Args:
+        n: length of the n-grams.
+        tokenizer: name of the tokeniser.
+        denominator: "tokens" or "ngrams".
+    """
+
+    def __init__(self, n: int, tokenizer: str, denominator: Denominator = "tokens") -> None:
+        recipe = f"dist-{n}|scope:context|denominator:{denominator}"
+        super().__init__(f"within-dist-{n}", recipe, tokenizer)
+        self._n = n
+        self._denominator = denominator
+
+    def values(self, texts: Texts) -> Floats:
+        """(contexts,) Distinct-n of each; NaN also where all its responses are too short."""
+        owners = texts.every_owner
+        values = distinct_by(texts.every_response, owners, self._n, self._denominator)
+        return np.where(np.diff(texts.drawn) > 0, values, np.nan)
+
+    def absence(self) -> str:
+        """Nothing to compare, or to divide by."""
+        unit = "token" if self._denominator == "tokens" else f"{self._n}-gram"
+        return f"{_SINGLE} with a {unit}"
+
+
+class WithinSelfBleu(MeanMetric):
+    """within-self-bleu: BLEU-4 of each response against the others to its context, in [0, 1].
+
+    As self-bleu; the mean over the responses of a context, then over contexts. Lower is more
+    varied.
+    """
+
+    direction: ClassVar[Direction] = "lower"
+
+    def __init__(self, tokenizer: str) -> None:
+        recipe = "self-bleu|orders:1-4|references:others-to-the-context|smooth:epsilon-0.1"
+        super().__init__("within-self-bleu", recipe, tokenizer)
+
+    def values(self, texts: Texts) -> Floats:
+        """(contexts,) mean BLEU of the responses of each."""
+        several = np.diff(texts.drawn) > 0
+        owners = texts.every_owner
+        counted = np.flatnonzero(several[owners])
+        values = np.full(len(texts), np.nan)
+        if len(counted):
+            owners = owners[counted]
+            scores = bleu_against_others(texts.every_response[counted], owners)
+            values[several] = _means(scores, owners, len(texts))[several]
+        return values
+
+    def absence(self) -> str:
+        """Nothing to compare."""
+        return _SINGLE
+
+
+class WithinVendi(MeanMetric):
+    """within-vendi: the effective number of different responses to one context, mean.
+
+    As vendi. Empty responses are left out, and with them contexts that have no others.
+
+    Args:
+        tokenizer: name of the tokeniser, which decides what is empty.
+        model: the sentence model; None gives NaN and a reason.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset({"sentences"})
+    verbatim: ClassVar[bool] = True
+
+    def __init__(self, tokenizer: str, model: SentenceModel | None) -> None:
+        source = model.name if model else "missing"
+        recipe = f"vendi|scope:context|kernel:cosine|order:1|text:verbatim|model:{source}"
+        super().__init__("within-vendi", recipe, tokenizer)
+        self._model = model
+        self.missing = "" if model else MISSING
+
+    def values(self, texts: Texts) -> Floats:
+        """(contexts,) number of each."""
+        values = np.full(len(texts), np.nan)
+        if self._model is None or not len(texts.alternatives):
+            return values
+        several = np.diff(texts.drawn) > 0
+        owners = texts.every_owner
+        there = (texts.every_response.lengths > 0) & several[owners]
+        vectors, owners = texts.once(self._model.every_response)[there], owners[there]
+        order = np.argsort(owners, kind="stable")
+        contexts, first, sizes = np.unique(owners[order], return_index=True, return_counts=True)
+        for size in np.unique(sizes).tolist():
+            chosen = sizes == size
+            groups = order[first[chosen][:, None] + np.arange(size)]
+            values[contexts[chosen]] = _effective_numbers(vectors[groups])
+        return values
+
+    def absence(self) -> str:
+        """What is missing."""
+        return self.missing or f"{_SINGLE} with a token"
+
+
+def _means(values: Floats, owners: NDArray[np.int64], count: int) -> Floats:
+    """(count,) the mean of the values of each owner, NaN where it has none."""
+    sums = np.bincount(owners, weights=values, minlength=count)
+    sizes = np.bincount(owners, minlength=count)
+    return np.asarray(np.divide(sums, sizes, out=np.full(count, np.nan), where=sizes > 0))
+
+
+def _effective_numbers(vectors: Floats) -> Floats:
+    """(groups,) Vendi scores of (groups, responses, size) vectors of norm 1."""
+    likeness = vectors @ vectors.transpose(0, 2, 1) / vectors.shape[1]
+    shares = np.maximum(np.linalg.eigvalsh(likeness), 0.0)
+    logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
+    return np.asarray(np.exp(-(shares * logs).sum(axis=1)))
