@@ -17,8 +17,8 @@ from dialbench.records import Result, Table
 from dialbench.store.layout import Store
 
 if TYPE_CHECKING:
+    from dialbench.measures import ScoringSettings
     from dialbench.reporting.marks import Correction
-    from dialbench.scoring import ScoringSettings
 
 FORMATS = ("tex", "md", "html", "csv", "txt", "png", "pdf")
 
@@ -221,7 +221,8 @@ class _Scorer:
     """Scores what a plan answered on one corpus, unless it is scored already."""
 
     def __init__(self, dataset: Dataset, settings: ScoringSettings, store: Store) -> None:
-        from dialbench.scoring import build_metrics, scoring_key
+        from dialbench.measures import build_metrics
+        from dialbench.scoring import scoring_key
 
         self.dataset, self.store = dataset, store
         self.metrics = build_metrics(
@@ -246,7 +247,7 @@ def _scorers(
     plan: Plan, settings: ScoringSettings | None, request: Request, store: Store, board: Board
 ) -> list[_Scorer]:
     # Made before anything is trained: what is missing shows now, not after hours.
-    from dialbench.scoring import ScoringSettings
+    from dialbench.measures import ScoringSettings
 
     settings = settings or ScoringSettings.of(
         metrics=request.metrics, data=request.data, samples=request.samples

@@ -13,16 +13,10 @@ from typing import Any
 
 from dialbench.errors import UnknownName
 from dialbench.files.responses import read_responses
+from dialbench.measures import ScoringSettings, build_metrics, training_split
 from dialbench.metrics.diversity import Denominator
 from dialbench.records import Score, Split
-from dialbench.scoring import (
-    ScoringSettings,
-    build_metrics,
-    plain,
-    score_responses,
-    system_of,
-    training_split,
-)
+from dialbench.scoring import plain, score_responses, system_of
 
 _Recipe = tuple[str, Denominator]
 

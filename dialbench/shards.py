@@ -19,19 +19,12 @@ import numpy as np
 
 from dialbench.errors import InputError
 from dialbench.files.responses import read_responses
+from dialbench.measures import ScoringSettings, build_metrics, training_split
 from dialbench.metrics import registry
 from dialbench.metrics.base import Metric, read
 from dialbench.metrics.packed import Shard, load, save
 from dialbench.records import Answers, Score, Split, fingerprint_of
-from dialbench.scoring import (
-    ScoringSettings,
-    build_metrics,
-    measures_of,
-    report_of,
-    score_statistics,
-    system_of,
-    training_split,
-)
+from dialbench.scoring import measures_of, report_of, score_statistics, system_of
 
 _DIGITS = re.compile(r"(\d+)")
 _SAME = "Score all shards with the same options."

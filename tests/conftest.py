@@ -79,9 +79,11 @@ def command(
         monkeypatch.setattr("sys.argv", ["dialbench", *map(str, arguments)])
         before = signal.getsignal(signal.SIGTERM)
         try:
-            with monkeypatch.context() as inside, pytest.raises(SystemExit) as ended:
+            with monkeypatch.context() as inside:
+                # --data sets it for the whole process.
                 inside.setenv("DIALBENCH_DATA", os.environ.get("DIALBENCH_DATA", ""))
-                main()
+                with pytest.raises(SystemExit) as ended:
+                    main()
         finally:
             signal.signal(signal.SIGTERM, before)
         said = capsys.readouterr()

@@ -15,9 +15,9 @@ import pytest
 import dialbench
 from dialbench.bench import Outcome, run
 from dialbench.errors import InputError
+from dialbench.measures import ScoringSettings
 from dialbench.plan import Request
 from dialbench.records import Table
-from dialbench.scoring import ScoringSettings
 from dialbench.store.layout import Store
 
 PLUGINS = Path(__file__).parent / "plugins.py"

@@ -10,14 +10,13 @@ import pytest
 
 import dialbench
 from dialbench.errors import InputError, UnknownName
+from dialbench.measures import ScoringSettings, build_metrics
 from dialbench.metrics.semantic import EmbeddingSentence, SentenceModel
 from dialbench.metrics.wordnet import MISSING
 from dialbench.records import Example, Split
 from dialbench.scoring import (
     SCORED,
     WITHIN,
-    ScoringSettings,
-    build_metrics,
     score,
     score_responses,
     scoring_key,

@@ -120,7 +120,7 @@ def run(
         request = Request(**_stated({**given, **rows}))
     scoring = None
     if not answers_only:
-        from dialbench.scoring import ScoringSettings
+        from dialbench.measures import ScoringSettings
 
         chosen = metrics or request.metrics
         scoring = ScoringSettings.of(

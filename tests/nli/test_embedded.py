@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dialbench.measures import ScoringSettings, build_metrics
 from dialbench.nli import embedded
 from dialbench.nli.judge import LABELS
 from dialbench.nli.loading import find
-from dialbench.scoring import ScoringSettings, build_metrics
 
 PLAIN = [
     ("The ferry leaves at noon.", "The ferry leaves at noon.", "entailment"),
