@@ -22,8 +22,9 @@ from typing import Any, ClassVar, Literal
 from torch import Tensor
 
 from dialbench.adapter import Card, Run
-from dialbench.neural.data import Batch
+from dialbench.neural.data import Batch, Encoded
 from dialbench.neural.model import DialogueModel, Losses, word_loss
+from dialbench.neural.training import Trainer
 from dialbench.text.vocabulary import SPECIALS
 
 from .blocks.adaptive import BothCell, ContextCell, TopicCell
@@ -31,7 +32,7 @@ from .blocks.embedding import WordEmbedding
 from .blocks.latent import Gaussian, latent_warnings, noise
 from .blocks.lstm import BothWays, Cell, Given, NormedLSTMCell
 from .blocks.topics import BagGaussian, TopicInferrer, kl_weight, topical_words
-from .seq2seq_lstm import LSTMAdapter, LSTMConfig, LSTMModel
+from .seq2seq_lstm import LSTMAdapter, LSTMConfig, LSTMModel, LSTMTrainer
 
 _WORDS_OF_A_TOPIC = 10
 _PAPER = "Cai et al., Adaptive Parameterization for Neural Dialogue Generation"
@@ -61,7 +62,10 @@ class TopicConfig(AdaptiveConfig):
         topical_words: C, the most frequent words that are no stop words; from them alone topics
             are inferred and learnt.
         latent: size of nu.
-        kl_annealing: updates over which the weight of the KL rises to 1.
+        topic_rate: learning_rate of the networks that infer topics; the vectors of topics and
+            words learn at the common one. Where theirs is high, theta saturates before the vectors
+            mean anything, and stays the same for all conversations.
+        topic_annealing: updates over which the weight of the KL rises to 1.
         diversity: weight of the angles between topics, which are to be large and alike.
         topic_draw: whether an answer draws nu from the prior or takes its mean.
     """
@@ -69,16 +73,17 @@ class TopicConfig(AdaptiveConfig):
     topics: int = 5
     topical_words: int = 3_159
     latent: int = 64
-    kl_annealing: int = 7_000
+    topic_rate: float = 1e-3
+    topic_annealing: int = 7_000
     diversity: float = 0.1
     topic_draw: Literal["sample", "mean"] = "sample"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.demand_positive("topical_words", "latent")
+        self.demand_positive("topical_words", "latent", "topic_rate")
         if self.topics < 2:
             raise ValueError("topics must be at least 2")
-        for name in ("kl_annealing", "diversity"):
+        for name in ("topic_annealing", "diversity"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be at least 0")
 
@@ -122,6 +127,7 @@ class TopicModel(LSTMModel):
     """
 
     training_only: ClassVar[tuple[str, ...]] = ("posterior",)
+    inferring: ClassVar[tuple[str, ...]] = ("posterior", "topics.prior", "topics.shares")
     config: TopicConfig
 
     def __init__(self, config: TopicConfig, vocabulary: int, numbers: list[int]) -> None:
@@ -165,7 +171,7 @@ class TopicModel(LSTMModel):
         posterior = self.posterior(bag)
         told = self.topics.words_nll(bag, posterior.sample(noise(batch, c.latent)))
         divergence = posterior.divergence(prior)
-        learnt = told + kl_weight(step, c.kl_annealing) * divergence  # (B,)
+        learnt = told + kl_weight(step, c.topic_annealing) * divergence  # (B,)
         learnt = learnt + c.diversity * self.topics.closeness()
         sums = {"topical_words": told.sum().detach(), "kl": divergence.sum().detach()}
         total = words.total + learnt.sum() / words.tokens
@@ -234,17 +240,25 @@ class AdaNDTopic(LSTMAdapter):
             model.topics.start_from(model.embedding.weight)
         return model
 
+    def trainer(self, model: DialogueModel, train: Encoded, valid: Encoded, run: Run) -> Trainer:
+        """As of Seq2Seq (LSTM), with a rate of its own for what infers topics."""
+        scale = self.config.topic_rate / self.config.learning_rate
+        scales = dict.fromkeys(self.Model.inferring, scale)
+        return LSTMTrainer(model, train, valid, self.config, run, scales)
+
     def warnings(self) -> list[str]:
         """A topic variable that carries nothing, or whose KL never had its full weight."""
-        return latent_warnings(self.history, ["kl"], self.config.kl_annealing, kl_weight)
+        updates = self.config.topic_annealing
+        return latent_warnings(self.history, ["kl"], updates, kl_weight, "topic_annealing")
 
     def facts(self) -> Mapping[str, Any]:
-        """Also the likeliest words of every topic, likeliest first."""
+        """Also the likeliest words of every topic, likeliest first, and where they lie."""
         facts = super().facts()
         if not isinstance(self.model, TopicModel):
             return facts
         lists = self.model.topics.lists(_WORDS_OF_A_TOPIC)
-        return {**facts, "topics": [self.vocabulary.decode(numbers) for numbers in lists]}
+        words = [self.vocabulary.decode(numbers) for numbers in lists]
+        return {**facts, "topics": words, "topic_places": self.model.topics.plane(lists)}
 
 
 class AdaND(AdaNDTopic):

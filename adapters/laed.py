@@ -21,11 +21,12 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from dialbench.adapter import Card
-from dialbench.neural.data import Batch
+from dialbench.adapter import Card, Run
+from dialbench.neural.data import Batch, Encoded
 from dialbench.neural.dropout import Dropout
 from dialbench.neural.model import DialogueModel, Losses, State, word_loss
 from dialbench.neural.randomness import uniforms
+from dialbench.neural.training import Trainer
 from dialbench.text.vocabulary import PAD
 
 from .blocks.embedding import WordAdapter, WordConfig, WordEmbedding
@@ -42,7 +43,8 @@ class LAEDConfig(WordConfig):
         hidden: of every GRU; half of it for the one that reads utterances.
         actions: M, variables of an action.
         values: K, values of each variable.
-        autoencoder_updates: how many the first stage takes.
+        autoencoder_updates: how many the first stage takes; `epochs` and `patience` count from
+            the epoch in which it ends.
         attribute_weight: of the attribute loss.
         dropout: on word vectors and before the output.
     """
@@ -257,6 +259,26 @@ def _sum(words: Losses, further: Tensor, parts: dict[str, Tensor]) -> Losses:
     return Losses(total, {**words.parts, **parts}, words.tokens, words.examples)
 
 
+class LAEDTrainer(Trainer):
+    """Trains through the first stage and then as long as any system."""
+
+    config: LAEDConfig
+
+    @property
+    def epochs(self) -> int:
+        """The config's, behind the epochs that the first stage takes whole."""
+        return self._first + self.config.epochs
+
+    @property
+    def _first(self) -> int:
+        updates = math.ceil(len(self.train) / self.config.batch_size)  # an epoch
+        return self.config.autoencoder_updates // updates
+
+    def _goes_on(self) -> bool:
+        # Losses of before say nothing: patience begins with the first epoch that learns answers.
+        return self.history.epoch <= self._first or super()._goes_on()
+
+
 class LAED(WordAdapter):
     """Latent actions from an autoencoder."""
 
@@ -276,17 +298,15 @@ class LAED(WordAdapter):
         """The untrained model."""
         return LAEDModel(self.config, size)
 
+    def trainer(self, model: DialogueModel, train: Encoded, valid: Encoded, run: Run) -> Trainer:
+        """Training in two stages."""
+        return LAEDTrainer(model, train, valid, self.config, run)
+
     def warnings(self) -> list[str]:
-        """A training that ended before answers were learnt, and actions that carry nothing."""
+        """Actions that carry nothing."""
         history = self.history
         if not history.best_epoch:
             return []
-        done = history.step * history.best_epoch // history.epoch
-        if done <= (first := self.config.autoencoder_updates):
-            return [
-                f"the weights kept are of update {done}, before the first stage"
-                f" (autoencoder_updates={first}) ended: answers were not learnt"
-            ]
         nats = history.curve[history.best_epoch - 1]["valid_information_per_example"]
         if nats < COLLAPSED:
             return [

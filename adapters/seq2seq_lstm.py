@@ -12,7 +12,9 @@ and word vectors.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -100,13 +102,14 @@ class LSTMModel(DialogueModel):
         """As `start`, from what is known of the conversations."""
         memory, states = self.read(batch.source, self.embedding, self.encoder, given)
         example = {"memory": memory, "seen": batch.source.ne(PAD)}  # (B, S, 2h), (B, S)
-        return State(example, {"states": states, "fixed": self.decoder.fixed(given)})
+        row = {"states": states, "fixed": self.decoder.fixed(given)}
+        return State(example, row, shared=self.decoder.joined())
 
     def _advance(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         # (N, T) tokens -> (N, T, h), and the state behind them; beams share their memory.
         example, row = state.example, state.row
         x = self.dropout(self.response_embedding(tokens))
-        tops, states = self.decoder(x, row["states"], row["fixed"])
+        tops, states = self.decoder(x, row["states"], row["fixed"], state.shared)
         examples = len(example["memory"])
         queries = tops.reshape(examples, -1, tops.shape[-1])  # (B, W * T, h)
         found = self.attention(queries, example["memory"], example["seen"])
@@ -132,19 +135,38 @@ class LSTMModel(DialogueModel):
 
 
 class LSTMTrainer(Trainer):
-    """Trains by AMSGrad with weight decay in the gradient."""
+    """Trains by AMSGrad with weight decay in the gradient.
+
+    Args:
+        model, train, valid, config, run: as of `Trainer`.
+        scales: by a part of the model, how many times the rate it learns at; 1 where not named.
+    """
 
     def __init__(
-        self, model: DialogueModel, train: Encoded, valid: Encoded, config: LSTMConfig, run: Run
+        self,
+        model: DialogueModel,
+        train: Encoded,
+        valid: Encoded,
+        config: LSTMConfig,
+        run: Run,
+        scales: Mapping[str, float] | None = None,
     ) -> None:
         super().__init__(model, train, valid, config, run)
         self.optimiser = torch.optim.Adam(
-            model.parameters(),
+            _groups(model, scales or {}),
             lr=config.learning_rate,
             weight_decay=config.weight_decay,
             amsgrad=True,
             fused=True,
         )
+
+
+def _groups(model: nn.Module, scales: Mapping[str, float]) -> list[dict[str, Any]]:
+    groups: dict[float, list[nn.Parameter]] = {}
+    for name, parameter in model.named_parameters():
+        scale = next((scales[part] for part in scales if name.startswith(f"{part}.")), 1.0)
+        groups.setdefault(scale, []).append(parameter)
+    return [{"params": found, "rate_scale": scale} for scale, found in groups.items()]
 
 
 class LSTMAdapter(WordAdapter):

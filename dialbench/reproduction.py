@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dialbench.reporting.page.conversations import Read
 
 _LEVEL = 0.01
+_SPEED = "cases_per_ms"
 
 
 def compare(
@@ -54,7 +55,7 @@ def compare(
         correction: as of any table.
         preset: what the results were made under; None looks it up by the name that they bear.
         plugins: files with further systems.
-        read: gives the responses of a job; without it plots and page do without them.
+        read: gives the responses of a job; without it plots, page and speeds do without them.
         conversations: whether the page holds contexts and responses.
         printed: whether the paper's values stand beside ours; without them several corpora
             stand side by side, as in the paper.
@@ -65,6 +66,8 @@ def compare(
     """
     level = suite.printed_table().p_threshold or _LEVEL
     rules = Rules(level if alpha is None else alpha, correction)
+    if read and any(column.metric == _SPEED for column in suite.columns):
+        results = [_timed(result, read) for result in results]
     systems, missing = systems_of(suite, Registry(plugins))
     sorted_out = [
         (group, rows)
@@ -94,6 +97,15 @@ def compare(
         standalone=standalone,
     )
     return tables, files
+
+
+def _timed(result: Result, read: Read) -> Result:
+    """A finished result with how many cases were answered a millisecond among its facts."""
+    if result.status != "done":
+        return result
+    answered = read(result.job)
+    speed = len(answered.texts) / (1000 * answered.seconds)
+    return replace(result, facts={**result.facts, _SPEED: speed})
 
 
 def _in_shape(suite: Suite, groups: Sequence[Group], found: Sequence[Beside]) -> Table:

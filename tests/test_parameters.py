@@ -29,6 +29,13 @@ def counts(name: str, preset: str = "paper") -> dict[str, int]:
         ("s2sa", 174_695_920, 0, 0),
         ("s2sa-mmi", 2 * 174_695_920, 0, 0),
         ("dvs2s[vocabulary=20000]", 166_345_920, 0, 0),
+        ("seq2seq-lstm", 23_524_400, 0, 0),
+        # all of it but the cells, six adaptive ones, and the encoder of the context with its table
+        ("adand-context", 18_470_000 + 4 * 764_440 + 2 * 802_840 + 9_621_600, 0, 0),
+        # the posterior: 3159 -> 512 -> 128 -> 64 -> 3159 -> twice 64
+        ("adand", 47_745_035, 0, 3160 * 512 + 513 * 128 + 129 * 64 + 65 * 3159 + 3160 * 128),
+        # the autoencoder
+        ("laed", 33_639_006, 0, 16_469_295),
         # the encoder of responses, the posterior and the bag of words
         ("cvae", 45_515_000, 0, 8_315_688 + 878_168 + 6_020_000),
         # the posterior's attention, two norms and network, and the bag of words

@@ -36,6 +36,7 @@ context_tokens = 8
 latent = 4
 latent_hidden = 4
 kl_annealing = 2
+autoencoder_updates = 1
 """
 TABLES = [name for name in suites.names() if name != "paraformer-a1"]
 PLUGINS = Path(__file__).parent / "plugins.py"
@@ -109,6 +110,21 @@ def test_every_suite_runs_to_its_table(
         assert any("neither values nor differences" in note for note in table.notes)
     tables, _ = report_suite(name, runs, corpus=corpus, out=runs / "again", formats=("csv",))
     assert all(table in tables for table in outcome.tables)
+
+
+def test_speed_is_that_of_the_run_itself(runs: Path) -> None:
+    given = {"corpus": str(runs / "chats.jsonl"), "preset": str(runs / "tiny.toml")}
+    request = Request.of_suite("adand-3", **given, limit_train=20, limit_test=8)
+    [table] = run(request, out=runs, device="cpu", formats=("csv",)).tables
+    store = Store(runs)
+    seconds = {
+        result.label: store.read_responses(result.job).seconds
+        for result in store.results()
+        if result.job.system == "laed"
+    }
+    [row] = [row for row in table.rows if row.label == "LAED"]
+    assert row.cells["cases_per_ms"].value == pytest.approx(8 / 1000 / seconds["LAED"])
+    assert row.cells["cases_per_ms:printed"].value == 0.435
 
 
 @pytest.fixture

@@ -9,10 +9,12 @@ gate mixes the two products unit by unit.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
-from .lstm import Given, Norm, NormedCell, NormedLSTMCell, Parts, product, weights
+from .lstm import Given, Norm, NormedCell, NormedLSTMCell, Parts, plain, product, weights
 
 _RECURRENT_SPREAD = 0.1
 
@@ -92,11 +94,11 @@ class ContextState(NormedLSTMCell):
         """What (N, context) contributes at every step, (D, N, 4R)."""
         return zeta @ self.context
 
-    def advance(self, told: Tensor, h: Tensor, state: Parts, mask: Tensor | None) -> Parts:
-        """(xi, its cell) one step further; h: (D, N, h)."""
+    def advance(self, read: Tensor, state: Parts, mask: Tensor | None) -> Parts:
+        """(xi, its cell) one step further; `read` (D, N, 4R): of zeta and the state together."""
         xi, cell = state
-        read = self.input_norm(torch.baddbmm(told, h, self.input))
-        return self.close(read + self.recurrent_norm(torch.bmm(xi, self.recurrent)), cell, mask)
+        kept = self.recurrent_norm(torch.bmm(xi, self.recurrent))
+        return self.close(self.input_norm(read) + kept, cell, mask)
 
 
 class TopicCell(NormedCell):
@@ -124,7 +126,9 @@ class TopicCell(NormedCell):
         """The normalised input part."""
         return (self.input_norm(self.input.widen(self.input.narrow(x), fixed[0][:, None])),)
 
-    def forward(self, at: Parts, state: Parts, fixed: Parts, mask: Tensor | None) -> Parts:
+    def forward(
+        self, at: Parts, state: Parts, fixed: Parts, joined: Parts, mask: Tensor | None
+    ) -> Parts:
         """As `Cell.forward`."""
         h, c = state
         read = self.recurrent.widen(self.recurrent.narrow(h), fixed[1])
@@ -133,6 +137,8 @@ class TopicCell(NormedCell):
 
 class ContextCell(NormedCell):
     """Weights from what is said alone; the state holds h, c, xi and its cell.
+
+    Products for input and state are made together, one above the other: (2D, N, size).
 
     Args:
         directions, inputs, hidden, dropout: as of `NormedCell`.
@@ -152,27 +158,54 @@ class ContextCell(NormedCell):
         """What zeta contributes to the state beside."""
         return (self.beside.told(given.context),)
 
+    def joined(self) -> Parts:
+        """All maps of the state, A for input and state, gains and biases of their norms."""
+        norms = self.input_norm, self.recurrent_norm
+        return (
+            torch.cat(self._maps(), 2),
+            torch.cat([self.input.last, self.recurrent.last]),
+            torch.cat([norm.gain for norm in norms])[:, None],
+            torch.cat([norm.bias for norm in norms])[:, None],
+        )
+
+    def _maps(self) -> list[Tensor]:
+        return [self.beside.input, self.recurrent.first]
+
     def inputs(self, x: Tensor, fixed: Parts) -> Parts:
         """C x, which xi scales at its step."""
         return (self.input.narrow(x),)
 
-    def forward(self, at: Parts, state: Parts, fixed: Parts, mask: Tensor | None) -> Parts:
+    def forward(
+        self, at: Parts, state: Parts, fixed: Parts, joined: Parts, mask: Tensor | None
+    ) -> Parts:
         """As `Cell.forward`."""
         h, c, *beside = state
         large, small = self._divided(mask)
-        xi, cell = self.beside.advance(fixed[0], h, tuple(beside), small)
-        gates = self._gates(at, h, xi, fixed)
-        return *self.close(gates, c, large), xi, cell
+        sizes = [map.shape[2] for map in self._maps()]
+        told, narrowed, *more = torch.bmm(h, joined[0]).split_with_sizes(sizes, -1)
+        xi, cell = self.beside.advance(fixed[0] + told, tuple(beside), small)
+        twice = torch.cat([xi, xi])
+        products = torch.bmm(torch.cat([at[0], narrowed]) * twice, joined[1])
+        products = self._mixed(products, at[1:], more, twice, fixed, joined[4:])
+        read, kept = torch.addcmul(joined[3], plain(products), joined[2]).chunk(2)
+        return *self.close(read + kept, c, large), xi, cell
 
     def _divided(self, mask: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
         if mask is None:
             return None, None
         return mask[..., : self.hidden], mask[..., self.hidden :]
 
-    def _gates(self, at: Parts, h: Tensor, xi: Tensor, fixed: Parts) -> Tensor:
-        read = self.input_norm(self.input.widen(at[0], xi))
-        kept = self.recurrent_norm(self.recurrent.widen(self.recurrent.narrow(h), xi))
-        return read + kept  # type: ignore[no-any-return]
+    def _mixed(
+        self,
+        products: Tensor,
+        at: Parts,
+        of_state: Sequence[Tensor],
+        xi: Tensor,
+        fixed: Parts,
+        joined: Parts,
+    ) -> Tensor:
+        """The products (2D, N, 4h) with whatever else says its part."""
+        return products
 
 
 class Gate(nn.Module):
@@ -231,33 +264,45 @@ class BothCell(ContextCell):
             *super().fixed(given),
             self.topic_input.scale(theta),
             self.topic_recurrent.scale(theta),
-            self.gate_norm(self.input_gate.term(1, directed)),
-            self.gate_norm(self.recurrent_gate.term(1, directed)),
+            plain(self.input_gate.term(1, directed)),
+            plain(self.recurrent_gate.term(1, directed)),
         )
+
+    def joined(self) -> Parts:
+        """Also the gates' maps of xi and their biases, and the gain and bias of both gates."""
+        gates = self.input_gate, self.recurrent_gate
+        return (
+            *super().joined(),
+            torch.cat([gate.maps[2] for gate in gates]),
+            torch.cat([gate.biases[2] for gate in gates]),
+            self.gate_norm.gain.repeat(2, 1)[:, None],
+            3 * self.gate_norm.bias.repeat(2, 1)[:, None],  # one for each term
+        )
+
+    def _maps(self) -> list[Tensor]:
+        return [*super()._maps(), self.topic_recurrent.first, self.recurrent_gate.maps[0]]
 
     def inputs(self, x: Tensor, fixed: Parts) -> Parts:
         """C x for the context, the product of the topics, and the gate as far as it is known."""
         _, scale, _, gate, _ = fixed
         topical = self.topic_input.widen(self.topic_input.narrow(x), scale[:, None])
         read = self.input_gate.term(0, x.flatten(1, 2)).view_as(topical)
-        known = self.gate_norm(read) + gate[:, None]
-        return *super().inputs(x, fixed), topical, known
+        return *super().inputs(x, fixed), topical, plain(read) + gate[:, None]
 
-    def _gates(self, at: Parts, h: Tensor, xi: Tensor, fixed: Parts) -> Tensor:
-        narrowed, topical, known = at
-        gate = (known + self.gate_norm(self.input_gate.term(2, xi))).sigmoid()
-        read = _mixed(self.input.widen(narrowed, xi), topical, gate)
-        return self.input_norm(read) + self.recurrent_norm(self._recurrent(h, xi, fixed))  # type: ignore[no-any-return]
-
-    def _recurrent(self, h: Tensor, xi: Tensor, fixed: Parts) -> Tensor:
-        _, _, scale, _, known = fixed
-        read, beside = self.recurrent_gate.term(0, h), self.recurrent_gate.term(2, xi)
-        gate = self.gate_norm(read) + known + self.gate_norm(beside)
-        topical = self.topic_recurrent.widen(self.topic_recurrent.narrow(h), scale)
-        contextual = self.recurrent.widen(self.recurrent.narrow(h), xi)
-        return _mixed(contextual, topical, gate.sigmoid())
-
-
-def _mixed(contextual: Tensor, topical: Tensor, gate: Tensor) -> Tensor:
-    # In mixed precision products come in another dtype than what was normalised.
-    return torch.lerp(contextual.to(gate.dtype), topical.to(gate.dtype), gate)
+    def _mixed(
+        self,
+        products: Tensor,
+        at: Parts,
+        of_state: Sequence[Tensor],
+        xi: Tensor,
+        fixed: Parts,
+        joined: Parts,
+    ) -> Tensor:
+        (read, known), (narrowed, asked) = at, of_state
+        topical = torch.cat([read, self.topic_recurrent.widen(narrowed, fixed[2])])
+        kept = plain(asked + self.recurrent_gate.biases[0]) + fixed[4]
+        maps, biases, gain, bias = joined
+        terms = torch.cat([known, kept]) + plain(torch.baddbmm(biases, xi, maps))
+        gate = torch.addcmul(bias, terms, gain).sigmoid()
+        # In mixed precision products come in another dtype than what was normalised.
+        return torch.lerp(products.to(gate.dtype), topical.to(gate.dtype), gate)

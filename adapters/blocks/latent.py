@@ -147,6 +147,7 @@ def latent_warnings(
     names: Sequence[str],
     updates: int,
     weight: Callable[[int, int], float] = annealing_weight,
+    option: str = "kl_annealing",
 ) -> list[str]:
     """What a reader must know of the kept weights: a KL under full weight not reached, or lost.
 
@@ -155,6 +156,7 @@ def latent_warnings(
         names: the KL parts of the loss.
         updates: over which the KL weight rose to 1.
         weight: how it rose.
+        option: what sets `updates`.
     """
     if not history.best_epoch:
         return []
@@ -163,7 +165,7 @@ def latent_warnings(
     found = []
     if (reached := weight(done, updates)) < 1:
         found.append(
-            f"the weights kept are of update {done}, before kl_annealing={updates} ended: the KL"
+            f"the weights kept are of update {done}, before {option}={updates} ended: the KL"
             f" counted {reached:.2f} of its full weight"
         )
     for name in names:

@@ -64,6 +64,10 @@ class Cell(nn.Module):
         """What is the same at every step of a conversation, (D, N, size) each."""
         return ()
 
+    def joined(self) -> Parts:
+        """Weights side by side as a step uses them, put together once for all steps."""
+        return ()
+
     def inputs(self, x: Tensor, fixed: Parts) -> Parts:
         """What (D, T, N, inputs) contribute apart from the state, (D, T, N, size) each."""
         raise NotImplementedError
@@ -72,13 +76,16 @@ class Cell(nn.Module):
         """Factors (D, T, N, size) of dropout inside the steps; None for none."""
         return None
 
-    def forward(self, at: Parts, state: Parts, fixed: Parts, mask: Tensor | None) -> Parts:
+    def forward(
+        self, at: Parts, state: Parts, fixed: Parts, joined: Parts, mask: Tensor | None
+    ) -> Parts:
         """The state one step further.
 
         Args:
             at: what `inputs` gave for this step, (D, N, size) each.
             state: (D, N, part) each.
             fixed: what `fixed` gave.
+            joined: what `joined` gave.
             mask: (D, N, size) of `masks`.
         """
         raise NotImplementedError
@@ -128,12 +135,19 @@ class LSTMCell(Cell):
         bias = self.input_bias + self.recurrent_bias
         return (product(x, self.input) + bias[:, None, None],)
 
-    def forward(self, at: Parts, state: Parts, fixed: Parts, mask: Tensor | None) -> Parts:
+    def forward(
+        self, at: Parts, state: Parts, fixed: Parts, joined: Parts, mask: Tensor | None
+    ) -> Parts:
         """As `Cell.forward`."""
         h, c = state
         i, f, o, g = activated(torch.baddbmm(at[0], h, self.recurrent))
         c = torch.addcmul(f * c, i, g)
         return o * c.tanh(), c
+
+
+def plain(x: Tensor) -> Tensor:
+    """Layer normalisation without gain and bias."""
+    return F.layer_norm(x, x.shape[-1:])
 
 
 class Norm(nn.Module):
@@ -150,7 +164,7 @@ class Norm(nn.Module):
         if len(x) == 1:
             return F.layer_norm(x, size, self.gain.view(size), self.bias.view(size))
         shape = len(x), *(1 for _ in x.shape[1:-1]), *size
-        return torch.addcmul(self.bias.view(shape), F.layer_norm(x, size), self.gain.view(shape))
+        return torch.addcmul(self.bias.view(shape), plain(x), self.gain.view(shape))
 
 
 class NormedCell(Cell):
@@ -203,21 +217,23 @@ class NormedLSTMCell(NormedCell):
         """As `Cell.inputs`: the normalised input part."""
         return (self.input_norm(product(x, self.input)),)
 
-    def forward(self, at: Parts, state: Parts, fixed: Parts, mask: Tensor | None) -> Parts:
+    def forward(
+        self, at: Parts, state: Parts, fixed: Parts, joined: Parts, mask: Tensor | None
+    ) -> Parts:
         """As `Cell.forward`."""
         h, c = state
         gates = at[0] + self.recurrent_norm(torch.bmm(h, self.recurrent))
         return self.close(gates, c, mask)
 
 
-def _read(cell: Cell, x: Tensor, state: Parts, fixed: Parts) -> list[Parts]:
+def _read(cell: Cell, x: Tensor, state: Parts, fixed: Parts, joined: Parts) -> list[Parts]:
     """The states after each of T steps over (D, N, T, inputs)."""
     x = x.transpose(1, 2)
     steps = zip(*(part.unbind(1) for part in cell.inputs(x, fixed)), strict=True)
     drawn = cell.masks(x)
     after = []
     for at, mask in zip(steps, repeat(None) if drawn is None else drawn.unbind(1), strict=False):
-        state = cell(at, state, fixed, mask)
+        state = cell(at, state, fixed, joined, mask)
         after.append(state)
     return after
 
@@ -258,7 +274,8 @@ class BothWays(_Stack):
         for cell in self._layers():
             x = self.dropout(x) if lasts else x
             both = torch.stack([x, _pick(x, mirror)])
-            after = _read(cell, both, cell.zeros(x.transpose(0, 1)), cell.fixed(given))
+            zeros = cell.zeros(x.transpose(0, 1))
+            after = _read(cell, both, zeros, cell.fixed(given), cell.joined())
             tracks = [torch.stack(part, 2) for part in zip(*after, strict=True)]  # (2, B, S, part)
             lasts.append(tuple(_pick(t[0], final)[:, 0] + _pick(t[1], final)[:, 0] for t in tracks))
             ahead, back = tracks[0]
@@ -276,8 +293,16 @@ class Forwards(_Stack):
         """What is the same at every step, for every layer, (N, size) each."""
         return [tuple(part[0] for part in cell.fixed(given)) for cell in self._layers()]
 
+    def joined(self) -> list[Parts]:
+        """What the cells of all layers call so."""
+        return [cell.joined() for cell in self._layers()]
+
     def forward(
-        self, x: Tensor, states: Sequence[Parts], fixed: Sequence[Parts]
+        self,
+        x: Tensor,
+        states: Sequence[Parts],
+        fixed: Sequence[Parts],
+        joined: Sequence[Parts],
     ) -> tuple[Tensor, list[Parts]]:
         """Reads (N, T, n) from the states of all layers, (N, part) each.
 
@@ -285,9 +310,10 @@ class Forwards(_Stack):
             Outputs of the last layer (N, T, h), and the states after step T.
         """
         lasts: list[Parts] = []
-        for cell, state, same in zip(self._layers(), states, fixed, strict=True):
+        layers = zip(self._layers(), states, fixed, joined, strict=True)
+        for cell, state, same, weights in layers:
             x = self.dropout(x) if lasts else x
-            after = _read(cell, x[None], _directed(state), _directed(same))
+            after = _read(cell, x[None], _directed(state), _directed(same), weights)
             x = torch.stack([state[0][0] for state in after], 1)
             lasts.append(tuple(part[0] for part in after[-1]))
         return x, lasts

@@ -8,6 +8,7 @@ the shares of K topics, each a vector in the space of topical words.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import islice, pairwise
 
 import torch
@@ -171,6 +172,21 @@ class TopicInferrer(nn.Module):
     def start_from(self, table: Tensor) -> None:
         """Takes the vectors of its words from a table (V, H) of all."""
         self.words.copy_(table[self.numbers])
+
+    @torch.no_grad()
+    def plane(self, lists: Sequence[Sequence[int]]) -> list[list[tuple[float, float]]]:
+        """Where the words of `lists` lie along the first two principal components of them all.
+
+        The larger part of each component is positive, as its sign means nothing.
+        """
+        flat = [number for numbers in lists for number in numbers]
+        vectors = self.words[self.place[torch.tensor(flat, device=self.place.device)]]
+        vectors = F.layer_norm(vectors, vectors.shape[-1:]).double().cpu()  # as they are compared
+        left, sizes, _ = torch.linalg.svd(vectors - vectors.mean(0), full_matrices=False)
+        found = F.pad(left * sizes, (0, 1))[:, :2]  # vectors of one number have one component
+        found = found * found.gather(0, found.abs().argmax(0, keepdim=True)).sign()
+        spots = iter([(round(x, 4), round(y, 4)) for x, y in found.tolist()])
+        return [[next(spots) for _ in numbers] for numbers in lists]
 
     def lists(self, count: int) -> list[list[int]]:
         """For each topic the numbers in the vocabulary of its `count` likeliest words."""

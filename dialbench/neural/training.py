@@ -65,6 +65,8 @@ class History:
 class Trainer:
     """Trains one model on one split.
 
+    A group of the optimiser's that holds `rate_scale` learns at so many times the rate.
+
     Args:
         model: freshly built; ends with the weights of its best epoch.
         train: examples to learn from.
@@ -105,9 +107,14 @@ class Trainer:
             checkpoint.restore(self.model, weights, self._best_file)
         return self.history
 
+    @property
+    def epochs(self) -> int:
+        """The most epochs that there can be."""
+        return self.config.epochs
+
     def _goes_on(self) -> bool:
         waited = self.history.epoch - self.history.best_epoch
-        return self.history.epoch < self.config.epochs and waited < self.config.patience
+        return self.history.epoch < self.epochs and waited < self.config.patience
 
     def _cuda_devices(self) -> list[int]:
         device = torch.device(self.run.device)
@@ -143,7 +150,7 @@ class Trainer:
         rows = training_rows(self.train, self.config.batch_size, self.run.seed, number)
         self.model.train()
         sums = _Sums(self.model)
-        meter = _Meter(self.run.progress, number, self.config.epochs, len(rows))
+        meter = _Meter(self.run.progress, number, self.epochs, len(rows))
         for index, batch_rows in enumerate(rows):
             losses = self._update(batch_rows)
             sums.add(losses)
@@ -159,7 +166,7 @@ class Trainer:
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
         history.step += 1
         for group in self.optimiser.param_groups:
-            group["lr"] = self.rate()
+            group["lr"] = self.rate() * group.get("rate_scale", 1.0)
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
         return losses

@@ -12,6 +12,7 @@ from dialbench.reporting.grids import heat_maps
 from dialbench.reporting.responses import of_responses
 from dialbench.reporting.scatter import decodings, quality_against_diversity
 from dialbench.reporting.slopes import rank_agreement
+from dialbench.reporting.topic_maps import topic_maps
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,6 +43,7 @@ def plots(
         yield from _of_ours(table)
     yield from decodings(results)
     yield from training_curves(results).items()
+    yield from topic_maps(results).items()
     yield from of_responses(conversations)
 
 

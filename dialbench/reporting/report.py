@@ -14,6 +14,7 @@ from dialbench.errors import UnknownName
 from dialbench.records import Result, Table
 from dialbench.reporting import canvas, render, typeset
 from dialbench.reporting.presentation import slug
+from dialbench.reporting.topics import topic_words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 FORMATS = (*render.FORMATS, *canvas.FORMATS)
 _PAGE = "html"
+_VALUES = "csv"
 
 
 def write(
@@ -38,6 +40,8 @@ def write(
     """Writes `TABLE.tex` and so on, `TABLE-MEASURE.png`, `CORPUS-training.png`, `report.html`.
 
     The same tables and results give the same bytes. Each file is there whole or not at all.
+
+    Topics that systems tell make tables of words, CORPUS-topics, in all formats but csv.
 
     Args:
         tables: what `tables.build` made.
@@ -67,7 +71,9 @@ def write(
     if standalone:
         typeset.check()
     mine = named if ours is None else _named(ours)
-    report = _Report(named, mine, list(results), read, conversations)
+    results = list(results)
+    words = _named(topic_words(results), [table.name for table in named])
+    report = _Report(named, mine, words, results, read, conversations)
     paths = []
     files = report.files(wanted)
     for name, data in chain(files, report.pages()) if standalone else files:
@@ -82,6 +88,7 @@ class _Report:
 
     tables: Sequence[Table]
     ours: Sequence[Table]
+    words: Sequence[Table]
     results: Sequence[Result]
     read: Read | None
     conversations: bool
@@ -95,9 +102,13 @@ class _Report:
 
     def files(self, formats: Sequence[str]) -> Iterator[tuple[str, str | bytes]]:
         """Every file by its name."""
+        texts = [format for format in formats if format in render.FORMATS and format != _PAGE]
         for table in self.tables:
-            for format in formats:
-                if format in render.FORMATS and format != _PAGE:
+            for format in texts:
+                yield f"{table.name}.{format}", render.render(table, format)
+        for table in self.words:
+            for format in texts:
+                if format != _VALUES:
                     yield f"{table.name}.{format}", render.render(table, format)
         drawn = [format for format in formats if format in canvas.FORMATS]
         figures = dict(self.figures()) if drawn or _PAGE in formats else {}
@@ -109,14 +120,14 @@ class _Report:
 
     def pages(self) -> Iterator[tuple[str, bytes]]:
         """Every table as a PDF by its name."""
-        for table in self.tables:
+        for table in (*self.tables, *self.words):
             yield f"{table.name}.pdf", typeset.pdf(render.render(table, "tex"))
 
     def figures(self) -> Iterator[tuple[str, Figure]]:
         """The plots under names that neither a table nor another plot has."""
         from dialbench.reporting.plots import plots
 
-        taken = [table.name for table in self.tables]
+        taken = [table.name for table in (*self.tables, *self.words)]
         for stem, figure in plots(self.tables, self.ours, self.results, self.answers):
             taken.append(_free(stem, taken))
             yield taken[-1], figure
@@ -131,14 +142,16 @@ class _Report:
         }
         drawings = [drawing(name, figure, bars=name in bars) for name, figure in figures.items()]
         shown = self.answers if self.read and self.conversations else None
-        return page(self.tables, self.ours or self.tables, self.results, drawings, shown)
+        tables, ours = ((*part, *self.words) for part in (self.tables, self.ours or self.tables))
+        return page(tables, ours, self.results, drawings, shown)
 
 
-def _named(tables: Sequence[Table]) -> list[Table]:
-    """The tables under names that can stand side by side in a folder."""
+def _named(tables: Sequence[Table], taken: Iterable[str] = ()) -> list[Table]:
+    """The tables under names that can stand side by side, and beside `taken`, in a folder."""
     named: dict[str, Table] = {}
+    others = list(taken)
     for table in tables:
-        name = _free(slug(table.name), named)
+        name = _free(slug(table.name), [*others, *named])
         named[name] = dataclasses.replace(table, name=name)
     return list(named.values())
 

@@ -82,11 +82,20 @@ class TestSizes:
     def test_defaults_are_the_papers_and_the_codes(self):
         c = TopicConfig()
         assert (c.rank, c.topics, c.topical_words, c.latent) == (128, 5, 3_159, 64)
-        assert (c.kl_annealing, c.diversity, c.topic_draw) == (7_000, 0.1, "sample")
+        assert (c.topic_annealing, c.diversity, c.topic_draw) == (7_000, 0.1, "sample")
+        assert c.topic_rate == c.learning_rate == 1e-3
 
     @pytest.mark.parametrize(
         "option",
-        ["rank=0", "topics=1", "topical_words=0", "latent=0", "kl_annealing=-1", "diversity=-1.0"],
+        [
+            "rank=0",
+            "topics=1",
+            "topical_words=0",
+            "latent=0",
+            "topic_annealing=-1",
+            "topic_rate=0",
+            "diversity=-1.0",
+        ],
     )
     def test_what_cannot_be_built(self, option):
         with pytest.raises(InputError, match=option.split("=")[0]):
@@ -109,10 +118,10 @@ def random(*shape: int, seed: int = 1) -> torch.Tensor:
 
 def run(cell: nn.Module, x: torch.Tensor, given: Given) -> list[tuple[torch.Tensor, ...]]:
     """The states after each step over (D, T, N, in)."""
-    fixed, state = cell.fixed(given), cell.zeros(x[0])
+    fixed, joined, state = cell.fixed(given), cell.joined(), cell.zeros(x[0])
     after = []
     for at in zip(*(part.unbind(1) for part in cell.inputs(x, fixed)), strict=True):
-        state = cell(at, state, fixed, None)
+        state = cell(at, state, fixed, joined, None)
         after.append(state)
     return after
 
@@ -304,6 +313,16 @@ class TestInferrer:
         assert found[0].item() == pytest.approx(-(logs[0, 0] + 2 * logs[0, 2]).item())
         assert found[1].item() == 0.0
 
+    def test_plane_keeps_what_two_dimensions_can_hold(self, topics):
+        """Of words that lie in a plane, all distances; the best plane otherwise."""
+        numbers = topics.numbers  # three words always lie in one plane
+        [one, two] = topics.plane([numbers[:2], numbers[2:]])
+        found = torch.tensor([*one, *two], dtype=torch.float64)
+        vectors = nn.functional.layer_norm(topics.words, (8,)).detach()
+        assert torch.allclose(torch.cdist(found, found), torch.cdist(vectors, vectors), atol=1e-3)
+        assert found.mean(0).abs().max() < 1e-3
+        assert found[:, 0].square().sum() >= found[:, 1].square().sum()
+
     def test_closeness_falls_as_topics_part(self, topics):
         topics.topics.data = torch.eye(K, 8, dtype=torch.float64)
         own = math.acos(1 - 1e-5)
@@ -335,7 +354,7 @@ class TestInferrer:
 class TestLoss:
     @pytest.fixture(params=TOPICAL)
     def made(self, request, ready):
-        return ready(request.param, kl_annealing=100, dropout=0.0, context_drop=0.0)
+        return ready(request.param, topic_annealing=100, dropout=0.0, context_drop=0.0)
 
     def test_weighs_its_parts(self, made):
         model, batch = made
@@ -426,6 +445,35 @@ class TestTraining:
         losses = learn(model, batch, range(100))
         assert losses.parts["nll"].item() / losses.tokens < 0.1
 
+    @pytest.mark.parametrize("system", TOPICAL)
+    def test_what_infers_topics_has_a_rate_of_its_own(self, build, eight, tmp_path, system):
+        adapter, run = build(system, topic_rate=1e-3, epochs=1), Run(1, folder=tmp_path)
+        adapter.fit(eight, eight, run)
+        data, model = adapter._encode(eight), adapter.model
+        groups = adapter.trainer(model, data, data, run).optimiser.param_groups
+        scales = {id(p): group["rate_scale"] for group in groups for p in group["params"]}
+        slow = [*model.posterior.parameters(), *model.topics.prior.parameters()]
+        slow += model.topics.shares.parameters()
+        assert {scales[id(p)] for p in slow} == {0.2}
+        assert sum(scale == 0.2 for scale in scales.values()) == len(slow)
+        assert set(scales) == {id(p) for p in model.parameters()}
+
+    def test_one_rate_by_default(self, ready, build, eight):
+        adapter = build("adand", learning_rate=1e-3)
+        model, _ = ready("adand", learning_rate=1e-3)
+        (group,) = adapter.trainer(model, None, None, Run(1)).optimiser.param_groups
+        assert group["rate_scale"] == 1.0
+
+    def test_killed_and_resumed_ends_in_the_same_weights(self, build, eight, tmp_path):
+        def train(folder, *epochs):
+            for last in epochs:
+                adapter = build("adand", epochs=last)
+                adapter.fit(eight, eight, Run(1, folder=tmp_path / folder))
+            return adapter.model.state_dict()
+
+        whole, halves = train("whole", 2), train("halves", 1, 2)
+        assert all(torch.equal(whole[name], halves[name]) for name in whole)
+
     def test_topic_words_are_a_fact(self, build, eight, tmp_path):
         adapter = build("adand-topic[topics=3]", epochs=1)
         adapter.fit(eight, eight, Run(1, folder=tmp_path))
@@ -442,13 +490,14 @@ class TestTraining:
         for decoding in (Decoding(), Decoding("beam", 3)):
             answers = [a.respond(asked, decoding, Run(1)) for a in (adapter, loaded)]
             assert answers[0] == answers[1]
-        assert loaded.facts()["topics"] == adapter.facts()["topics"]
+        for fact in ("topics", "topic_places"):
+            assert loaded.facts()[fact] == adapter.facts()[fact]
 
     def test_annealing_that_never_ended_is_told(self, build, eight, tmp_path):
         listener = Listener()
-        adapter = build("adand-topic", epochs=1, kl_annealing=1_000)
+        adapter = build("adand-topic", epochs=1, topic_annealing=1_000)
         adapter.fit(eight, eight, Run(1, folder=tmp_path, progress=listener))
-        assert any("before kl_annealing=1000 ended" in text for text in listener.warnings)
+        assert any("before topic_annealing=1000 ended" in text for text in listener.warnings)
 
     def test_vectors_start_all_tables_and_topical_words(self, build, eight, tmp_path):
         file = tmp_path / "own.txt"

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from dialbench_adapters.laed import LAEDConfig, LAEDModel, frozen, imbalance, mutual_information
 
-from dialbench.adapter import Progress, Registry, Run
+from dialbench.adapter import Registry, Run
 from dialbench.errors import InputError
 from dialbench.neural.decoding import decode
 from dialbench.neural.model import count_for_answers, count_parameters
@@ -18,14 +18,6 @@ from dialbench.records import Decoding
 from dialbench.text.vocabulary import PAD
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-
-
-class Listener(Progress):
-    def __init__(self) -> None:
-        self.warnings: list[str] = []
-
-    def warn(self, text: str) -> None:
-        self.warnings.append(text)
 
 
 def gru(inputs: int, hidden: int) -> int:
@@ -222,13 +214,31 @@ class TestTraining:
         assert losses.parts["information"].item() / 8 > 0.5
         assert losses.parts["policy"].item() / 8 < 0.5
 
-    def test_a_training_that_never_came_to_answers_is_told(self, build, eight, tmp_path):
-        listener = Listener()
-        build("laed[autoencoder_updates=9]").fit(
-            eight, eight, Run(1, folder=tmp_path, progress=listener)
-        )
-        [text] = listener.warnings
-        assert "before the first stage (autoencoder_updates=9) ended" in text
+    # Eight pairs in batches of four are two updates an epoch.
+    @pytest.mark.parametrize(("first", "epochs"), [(2, 4), (3, 4), (9, 7), (10, 8)])
+    def test_epochs_count_from_where_answers_are_learnt(
+        self, build, eight, tmp_path, first, epochs
+    ):
+        adapter = build(f"laed[autoencoder_updates={first}]", epochs=3)
+        adapter.fit(eight, eight, Run(1, folder=tmp_path))
+        assert adapter.history.epoch == epochs
+        losses = [row["valid_nll"] for row in adapter.curve()]
+        assert losses[-1] < losses[0]
+
+    def test_first_stage_wears_out_no_patience(self, build, eight, tmp_path):
+        adapter = build("laed[autoencoder_updates=10]", epochs=2, patience=1)
+        adapter.fit(eight, eight, Run(1, folder=tmp_path))
+        assert adapter.history.epoch > 5
+
+    def test_killed_and_resumed_ends_in_the_same_weights(self, build, eight, tmp_path):
+        def train(folder, *epochs):
+            for last in epochs:
+                adapter = build("laed[autoencoder_updates=3]", epochs=last)
+                adapter.fit(eight, eight, Run(1, folder=tmp_path / folder))
+            return adapter.model.state_dict()
+
+        whole, halves = train("whole", 2), train("halves", 1, 2)
+        assert all(torch.equal(whole[name], halves[name]) for name in whole)
 
     def test_answers_depend_on_no_batch_and_survive_saving(self, build, eight, asked, tmp_path):
         adapter, run = build("laed[autoencoder_updates=2]"), Run(2, folder=tmp_path)

@@ -136,14 +136,14 @@ class TestForwards:
         first = [tuple(torch.randn(2, 3, 6, dtype=torch.float64)) for _ in range(layers)]
         h, c = (torch.stack(part) for part in zip(*first, strict=True))
         expected, (last_h, last_c) = known(embedded, (h, c))
-        fixed = decoder.fixed(Given())
-        tops, states = decoder(embedded, first, fixed)
+        same = decoder.fixed(Given()), decoder.joined()
+        tops, states = decoder(embedded, first, *same)
         assert torch.allclose(tops, expected)
         assert torch.allclose(torch.stack([s[0] for s in states]), last_h)
         assert torch.allclose(torch.stack([s[1] for s in states]), last_c)
         states = first
         for t in range(5):
-            top, states = decoder(embedded[:, t : t + 1], states, fixed)
+            top, states = decoder(embedded[:, t : t + 1], states, *same)
             assert torch.allclose(top[:, 0], expected[:, t])
 
 
@@ -154,7 +154,7 @@ class TestNormedLSTM:
         found = [cell.zeros(embedded.transpose(0, 1))]
         parts = cell.inputs(both.transpose(1, 2), ())[0]
         for t in range(5):
-            found.append(cell((parts[:, t],), found[-1], (), None))
+            found.append(cell((parts[:, t],), found[-1], (), (), None))
 
         def norm(x: torch.Tensor, layer: nn.Module, way: int) -> torch.Tensor:
             spread = (x.var(-1, correction=0, keepdim=True) + 1e-5).sqrt()
@@ -182,7 +182,7 @@ class TestNormedLSTM:
         h = c = torch.randn(1, 3, 6, dtype=torch.float64)
         gates = (torch.randn(1, 3, 24, dtype=torch.float64),)
         none = torch.zeros(1, 3, 6, dtype=torch.float64)
-        _, dropped = cell(gates, (h, c), (), none)
+        _, dropped = cell(gates, (h, c), (), (), none)
         forget = (gates[0] + cell.recurrent_norm(h @ cell.recurrent)).chunk(4, -1)[1].sigmoid()
         assert torch.allclose(dropped, cell.cell_norm(forget * c))
 
@@ -211,9 +211,8 @@ class TestModel:
         model, batch = ready("seq2seq-lstm")
         source = model.embedding(batch.source)
         memory, states = model.encoder(source, batch.source.ne(PAD), Given())
-        tops, _ = model.decoder(
-            model.response_embedding(batch.inputs), states, model.decoder.fixed(Given())
-        )
+        same = model.decoder.fixed(Given()), model.decoder.joined()
+        tops, _ = model.decoder(model.response_embedding(batch.inputs), states, *same)
         found = model.attention(tops, memory, batch.source.ne(PAD))
         assert torch.allclose(model.logits(batch), model.output(found))
 

@@ -220,6 +220,32 @@ class TestUpdates:
         fit(epochs=1, warmup=0, learning_rate=0.1)
         assert {rate for rate, _ in seen_at_update} == {0.1}
 
+    def test_groups_learn_at_rates_of_their_own(self, fit, toy, monkeypatch):
+        class Halved(Trainer):
+            def __init__(self, *given):
+                super().__init__(*given)
+                slow, *others = self.model.parameters()
+                groups = [{"params": others}, {"params": [slow], "rate_scale": 0.5}]
+                self.optimiser = torch.optim.Adam(groups, fused=True)
+
+        seen, plain = [], torch.optim.Adam.step
+
+        def step(self, *given):
+            seen.append(tuple(group["lr"] for group in self.param_groups))
+            return plain(self, *given)
+
+        monkeypatch.setattr(torch.optim.Adam, "step", step)
+        monkeypatch.setattr(
+            toy, "trainer", lambda self, *given: Halved(*given[:3], self.config, given[3])
+        )
+        with pytest.raises(Stop):
+            fit(progress=StopIn(2), warmup=20, learning_rate=0.2)
+        seen.clear()
+        resumed = fit(warmup=20, learning_rate=0.2)
+        assert [pair[0] for pair in seen] == pytest.approx([0.01 * n for n in range(6, 21)])
+        assert all(halved == rate / 2 for rate, halved in seen)
+        assert weights(resumed) == weights(fit("whole", warmup=20, learning_rate=0.2))
+
     def test_global_norm_is_clipped(self, fit, seen_at_update):
         fit("free", epochs=1, clip=1e9)
         free = [norm for _, norm in seen_at_update]

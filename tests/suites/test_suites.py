@@ -57,6 +57,7 @@ def test_there_is_one_for_every_table_that_can_be_made_again() -> None:
         *(f"rl-{n}" for n in (1, 4, 5)),
         *(f"dvs2s-{n}" for n in (1, 4, 5)),
         "adand-1",
+        "adand-3",
         "paraformer-a1",
     }
 
