@@ -77,7 +77,7 @@ def test_a_model_that_is_not_there_is_one_line(command, responses):
     said = command("score", responses, "--metrics", "ue", "--nli", "nobody/none")
     assert said.code == 2
     assert said.err.count("\n") == 1
-    assert "--nli nobody/none: is neither a folder nor a model in the local cache" in said.err
+    assert "--nli nobody/none: it is neither a folder nor a model in the local cache" in said.err
 
 
 def test_measures_without_a_judge_need_none(command, responses):
