@@ -113,7 +113,26 @@ class _Encoder:
         return self._encode(texts, batch_size=128, show_progress_bar=False)
 
 
-class EmbeddingSentence(MeanMetric):
+class OfSentences(Metric[Dense]):
+    """What reads the vectors of sentences; named before the kind of measure among the bases.
+
+    Args:
+        name: of the measure.
+        recipe: its signature with `{model}` where the model's name belongs.
+        tokenizer: name of the tokeniser, which decides what is empty.
+        model: the sentence model; None gives NaN and a reason.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset({"sentences"})
+    verbatim: ClassVar[bool] = True
+
+    def __init__(self, name: str, recipe: str, tokenizer: str, model: SentenceModel | None) -> None:
+        super().__init__(name, recipe.format(model=model.name if model else "missing"), tokenizer)
+        self._model = model
+        self.missing = "" if model else MISSING
+
+
+class EmbeddingSentence(OfSentences, MeanMetric):
     """emb-sentence: cosine of the sentence vectors of response and reference, mean, in [-1, 1].
 
     Reads the texts as they were written. The best of several references. An empty response
@@ -124,16 +143,9 @@ class EmbeddingSentence(MeanMetric):
         model: the sentence model; None gives NaN and a reason.
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"sentences"})
-    verbatim: ClassVar[bool] = True
-
     def __init__(self, tokenizer: str, model: SentenceModel | None) -> None:
-        source = model.name if model else "missing"
-        super().__init__(
-            "emb-sentence", f"emb-sentence|text:verbatim|model:{source}|references:max", tokenizer
-        )
-        self._model = model
-        self.missing = "" if model else MISSING
+        recipe = "emb-sentence|text:verbatim|model:{model}|references:max"
+        super().__init__("emb-sentence", recipe, tokenizer, model)
 
     def values(self, texts: Texts) -> Floats:
         """(responses,) likeness to the best reference."""
@@ -149,7 +161,7 @@ class EmbeddingSentence(MeanMetric):
         return self.missing or NO_REFERENCES
 
 
-class Vendi(Metric[Dense]):
+class Vendi(OfSentences):
     """vendi: the effective number of different responses, from 1 to their number.
 
     Friedman and Dieng (2023) with the cosine of sentence vectors: exp of the entropy of the
@@ -162,16 +174,9 @@ class Vendi(Metric[Dense]):
         model: the sentence model; None gives NaN and a reason.
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"sentences"})
-    verbatim: ClassVar[bool] = True
-
     def __init__(self, tokenizer: str, model: SentenceModel | None) -> None:
-        source = model.name if model else "missing"
-        super().__init__(
-            "vendi", f"vendi|kernel:cosine|order:1|text:verbatim|model:{source}", tokenizer
-        )
-        self._model = model
-        self.missing = "" if model else MISSING
+        recipe = "vendi|kernel:cosine|order:1|text:verbatim|model:{model}"
+        super().__init__("vendi", recipe, tokenizer, model)
 
     def statistics(self, texts: Texts) -> Dense:
         """(responses, size) vectors of norm 1, NaN where the response is left out."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dialbench.metrics.base import Direction, MeanMetric
 from dialbench.metrics.diversity import Denominator, distinct_by
-from dialbench.metrics.semantic import MISSING, SentenceModel
+from dialbench.metrics.semantic import OfSentences, SentenceModel
 from dialbench.metrics.sentence_bleu import bleu_against_others
 from dialbench.metrics.texts import Texts
 
@@ -79,7 +79,7 @@ class WithinSelfBleu(MeanMetric):
         return _SINGLE
 
 
-class WithinVendi(MeanMetric):
+class WithinVendi(OfSentences, MeanMetric):
     """within-vendi: the effective number of different responses to one context, mean.
 
     As vendi. Empty responses are left out, and with them contexts that have no others.
@@ -89,15 +89,9 @@ class WithinVendi(MeanMetric):
         model: the sentence model; None gives NaN and a reason.
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"sentences"})
-    verbatim: ClassVar[bool] = True
-
     def __init__(self, tokenizer: str, model: SentenceModel | None) -> None:
-        source = model.name if model else "missing"
-        recipe = f"vendi|scope:context|kernel:cosine|order:1|text:verbatim|model:{source}"
-        super().__init__("within-vendi", recipe, tokenizer)
-        self._model = model
-        self.missing = "" if model else MISSING
+        recipe = "vendi|scope:context|kernel:cosine|order:1|text:verbatim|model:{model}"
+        super().__init__("within-vendi", recipe, tokenizer, model)
 
     def values(self, texts: Texts) -> Floats:
         """(contexts,) number of each."""
