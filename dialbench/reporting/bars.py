@@ -30,6 +30,7 @@ def bars(table: Table) -> dict[str, Figure]:
 
 def _bar_chart(table: Table, column: Column) -> Figure:
     drawn, axes = figure(6.0, 0.9 + 0.26 * len(table.rows))
+    drawn.set_label(f"{clean(column.title)}: {clean(table.caption)}")
     for position, row in enumerate(table.rows):
         _bar(axes, position, row, column)
     axes.set_yticks(range(len(table.rows)), [shortened(row.label) for row in table.rows])

@@ -1,4 +1,7 @@
-"""What all plots share: colours, type, and files that are the same byte for byte every time."""
+"""What all plots share: colours, type, and files that are the same byte for byte every time.
+
+The label of a figure says what it shows: the page writes it below, files hold it as their title.
+"""
 
 from __future__ import annotations
 
@@ -97,7 +100,8 @@ def encode(drawn: Figure, format: str) -> bytes:
     """The figure as a file of one of `FORMATS`, without dates and versions."""
     file = io.BytesIO()
     with style():
-        drawn.savefig(file, format=format, metadata=_METADATA[format])
+        title = {"Title": str(drawn.get_label())}
+        drawn.savefig(file, format=format, metadata=_METADATA[format] | title)
     return file.getvalue()
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dialbench.records import Decoding, Result
 from dialbench.reporting.canvas import BLUE, ORANGE, PALE, VERMILION, halo, panels, style
 from dialbench.reporting.lines import Line, lines
-from dialbench.reporting.presentation import slug
+from dialbench.reporting.presentation import clean, slug
 from dialbench.reporting.values import shortened
 
 if TYPE_CHECKING:
@@ -34,12 +34,15 @@ def training_curves(results: Iterable[Result]) -> dict[str, Figure]:
     figures = {}
     with style():
         for corpus, members in _trained(results).items():
-            figures[slug(f"{corpus}-training")] = _curves(members, "loss", [_LOSS] * len(members))
+            drawn = _curves(members, "loss", [_LOSS] * len(members))
+            drawn.set_label(f"Loss after every epoch ({clean(corpus)})")
+            figures[slug(f"{corpus}-training")] = drawn
             latent = [line for line in members if _kl_parts(line)]
             if latent:
                 title = "KL divergence (nats a response)"
                 parts = [_kl_parts(line) for line in latent]
                 drawn = _curves(latent, title, parts)
+                drawn.set_label(f"{title}, after every epoch ({clean(corpus)})")
                 _logarithmic(drawn)
                 figures[slug(f"{corpus}-training-kl")] = drawn
     return figures

@@ -62,6 +62,7 @@ def heat_maps(table: Table) -> Figure | None:
                 _map(panel, table, columns[place], grid)
         drawn.supxlabel(clean(grid.options[1]), fontsize=9)
         drawn.supylabel(clean(grid.options[0]), fontsize=9)
+        drawn.set_label(f"Over {clean(' and '.join(grid.options))}: {clean(table.caption)}")
     return drawn
 
 

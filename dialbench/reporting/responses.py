@@ -13,7 +13,7 @@ from dialbench.metrics.ngrams import ngram_counts
 from dialbench.metrics.texts import Ragged
 from dialbench.reporting import labels
 from dialbench.reporting.canvas import INK, SKY, figure, grid, panels, series, style
-from dialbench.reporting.presentation import slug
+from dialbench.reporting.presentation import clean, slug
 from dialbench.reporting.values import shortened
 from dialbench.text.tokenizer import tokenizer
 
@@ -40,6 +40,12 @@ class _Said:
     texts: Ragged
 
 
+_SHOWS = {
+    **{f"rarefied-{n}": f"Distinct-{n} of equally many words of every system" for n in _ORDERS},
+    "lengths": "Lengths of the responses; the outline is that of the references",
+}
+
+
 def of_responses(sets: Iterable[Conversations]) -> Iterator[tuple[str, Figure]]:
     """What the responses to each set of contexts look like, of several seeds the first.
 
@@ -58,7 +64,9 @@ def of_responses(sets: Iterable[Conversations]) -> Iterator[tuple[str, Figure]]:
                 *((f"rarefied-{n}", _rarefaction(said, n)) for n in _ORDERS),
                 ("lengths", _lengths(said, references)),
             ]
-        yield from ((slug(f"{one.title}-{kind}"), made) for kind, made in drawn)
+        for kind, made in drawn:
+            made.set_label(f"{_SHOWS[kind]} ({clean(one.title)})")
+            yield slug(f"{one.title}-{kind}"), made
 
 
 def rarefied(texts: Ragged, n: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

@@ -11,7 +11,7 @@ from dialbench.reporting import labels
 from dialbench.reporting.canvas import BLUE, GREY, figure, grid, series, style
 from dialbench.reporting.lines import Line, alike, lines
 from dialbench.reporting.marks import Rules
-from dialbench.reporting.presentation import column_of, slug
+from dialbench.reporting.presentation import clean, column_of, slug
 from dialbench.reporting.tables import fill
 from dialbench.reporting.values import (
     axis_title,
@@ -46,6 +46,7 @@ def quality_against_diversity(table: Table, x: str = "dist-2", y: str = "bleu-1"
     rows = [row for row in table.rows if there(row.cells[x]) and there(row.cells[y])]
     with style():
         drawn, axes = _between(rows, across, up)
+        drawn.set_label(f"{clean(up.title)} against {clean(across.title)}: {clean(table.caption)}")
         points = [_point(row, across, up) for row in rows]
         for row, point in zip(rows, points, strict=True):
             hollow = {} if row.ranked else {"color": GREY, "markerfacecolor": "white"}
@@ -70,7 +71,9 @@ def decodings(results: Iterable[Result]) -> Iterator[tuple[str, Figure]]:
         if members and x and y:
             with style():
                 drawn = _frontier(families, x, y)
-            yield slug(f"{group[0].job.corpus}-decodings"), drawn
+            corpus = group[0].job.corpus
+            drawn.set_label(f"Quality against diversity over the decodings ({clean(corpus)})")
+            yield slug(f"{corpus}-decodings"), drawn
 
 
 def _families(members: Iterable[Line]) -> list[list[Line]]:

@@ -73,6 +73,7 @@ def rank_agreement(table: Table) -> Figure | None:
         high = 0.7 + _STEP * max(len(of) for _, of in shown)
         shape = {"nrows": down, "ncols": across, "squeeze": False}
         drawn, axes = figure(max(wide * across, _LEGEND), high * down + 0.4, **shape)
+        drawn.set_label(f"Places in the paper and with us: {clean(table.caption)}")
         _legend(drawn)
         for panel, (column, of) in zip(axes.flat, shown, strict=False):
             _panel(panel, column, of)

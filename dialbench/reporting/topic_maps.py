@@ -29,17 +29,20 @@ def topic_maps(results: Iterable[Result]) -> dict[str, Figure]:
         Figures by the file stem `CORPUS-topics-SYSTEM`.
     """
     return {
-        slug(f"{corpus}-topics-{label}"): _map(result.facts["topics"], places)
+        slug(f"{corpus}-topics-{label}"): _map(f"{clean(label)} ({clean(corpus)})", result.facts["topics"], places)
         for corpus, trained in told(results).items()
         for label, result in trained.items()
         if (places := result.facts.get("topic_places"))
     }
 
 
-def _map(topics: Sequence[Sequence[str]], places: Sequence[Sequence[Sequence[float]]]) -> Figure:
+def _map(
+    whose: str, topics: Sequence[Sequence[str]], places: Sequence[Sequence[Sequence[float]]]
+) -> Figure:
     points, colours = [], []
     with style():
         drawn, axes = figure(6.5, 5.5)
+        drawn.set_label(f"Words of the topics of {whose}")
         for number, (words, spots) in enumerate(zip(topics, places, strict=True)):
             look = series(number) | {"linestyle": ""}
             axes.plot(*zip(*spots, strict=True), **look, label=f"topic {number + 1}")

@@ -198,6 +198,13 @@ def test_pdf_type_can_be_edited(small):
     assert b"/FontFile2" in data
 
 
+def test_files_have_what_the_plot_shows_as_their_title(small):
+    figure = bars(small)["t-m"]
+    assert figure.get_label() == "M: C"
+    assert b"/Title (M: C)" in canvas.encode(figure, "pdf")
+    assert b"tEXtTitle\0M: C" in canvas.encode(figure, "png")
+
+
 def test_the_users_settings_neither_matter_nor_change(small):
     usual = canvas.encode(bars(small)["t-m"], "png")
     with matplotlib.rc_context({"font.size": 30, "savefig.dpi": 17, "axes.facecolor": "red"}):

@@ -39,8 +39,9 @@ def test_html_is_one_page_with_everything(tmp_path, make_systems):
     text = path.read_text(encoding="utf-8")
     assert path.name == "report.html"
     assert text.count('<table class="dialbench">') == 2
-    for stem in ("demo-dist-2", "demo-training"):
-        assert f"<figcaption>{stem}</figcaption>" in text
+    for caption in (f"Dist-2: {tables[0].caption}", "Loss after every epoch (demo)"):
+        assert f"<figcaption>{caption}</figcaption>" in text
+        assert f'aria-label="{caption}"' in text
 
 
 def test_plots_of_measures_training_and_quality_against_diversity(tmp_path, make_systems):
@@ -106,12 +107,18 @@ def test_every_plot_is_drawn_whose_data_are_there(made_twice):
     }
 
 
+def test_every_plot_says_what_it_shows(made_twice):
+    labels = [figure.get_label() for figure in made_twice[0].values()]
+    assert all(labels)
+    assert len(set(labels)) == len(labels)
+
+
 def test_plots_of_responses_are_no_conversations(tmp_path, make_systems):
     results = [dataclasses.replace(one, curve=()) for one in make_systems(["a", "b"])]
     options = {"read": conversations_of(), "conversations": False}
     (path,) = write([named("t")], results, tmp_path, ["html"], **options)
     page = path.read_text(encoding="utf-8")
-    assert "<figcaption>demo-lengths</figcaption>" in page
+    assert "<figcaption>Lengths of the responses; " in page
     assert 'id="conversations"' not in page
 
 

@@ -20,9 +20,15 @@ _FONT = re.compile(r"(?:(?P<weight>bold|\d00) )?(?P<size>[\d.]+px) ")
 
 @dataclass(frozen=True)
 class Drawing:
-    """A plot: its name, its `svg` element as HTML, and whether it is one of a measure's bars."""
+    """A plot on the page.
 
-    name: str
+    Attributes:
+        caption: what it shows.
+        svg: an `svg` element as HTML.
+        bars: whether it is one of a measure's bars.
+    """
+
+    caption: str
     svg: str
     bars: bool = False
 
@@ -31,7 +37,7 @@ def drawing(name: str, figure: Figure, *, bars: bool = False) -> Drawing:
     """The figure for a page whose content-security policy forbids style attributes.
 
     Its text takes the page's font. Names of its parts are its own on a page, given that no other
-    drawing there has its `name`.
+    drawing there has its `name`; what it shows is its label.
     """
     # S314: written by matplotlib in this very process.
     root = ElementTree.fromstring(canvas.svg(figure))  # noqa: S314
@@ -45,8 +51,9 @@ def drawing(name: str, figure: Figure, *, bars: bool = False) -> Drawing:
     for element in root.iter():
         _dress(element, names)
     size = {key: root.attrib[key] for key in ("viewBox", "width", "height")}
-    root.attrib = {**size, "role": "img", "aria-label": name, "stroke-linejoin": "round"}
-    return Drawing(name, ElementTree.tostring(root, encoding="unicode"), bars)
+    caption = str(figure.get_label())
+    root.attrib = {**size, "role": "img", "aria-label": caption, "stroke-linejoin": "round"}
+    return Drawing(caption, ElementTree.tostring(root, encoding="unicode"), bars)
 
 
 def _dress(element: Element, names: Mapping[str, str]) -> None:
