@@ -131,6 +131,7 @@ class Seq2Seq(WordAdapter):
     """Seq2seq with additive attention."""
 
     name = "seq2seq"
+    version = 2
     card = Card(
         title="Seq2seq",
         family="recurrent",

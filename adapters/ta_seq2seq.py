@@ -198,6 +198,7 @@ class TASeq2Seq(MessageAdapter):
     """The topic aware sequence-to-sequence model."""
 
     name = "ta-seq2seq"
+    version = 2
     card = Card(
         title="TA-Seq2Seq",
         family="recurrent",

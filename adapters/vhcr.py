@@ -29,7 +29,7 @@ from .blocks.latent import (
     latent_warnings,
     noise,
 )
-from .blocks.recurrent import RecurrentEncoder
+from .blocks.recurrent import OF_STATES, RecurrentEncoder
 from .vhred import LatentConfig, VariationalModel
 
 
@@ -59,8 +59,8 @@ class VHCRModel(VariationalModel):
         h, layers, latent = config.hidden, config.recurrent_layers, config.latent
         super().__init__(config, vocabulary, known=latent)
         self.utterance_drop = config.utterance_drop
-        self.inference = RecurrentEncoder(2 * h, h, 1, 0.0)
-        self.conversation_posterior = GaussianNetwork(2 * h, config.latent_hidden, latent)
+        self.inference = RecurrentEncoder(2 * h, h, 1, 0.0, OF_STATES)
+        self.conversation_posterior = GaussianNetwork.of_states(2 * h, config.latent_hidden, latent)
         self.context_bridge = nn.Linear(latent, layers * h)
         self.unk_utterance = nn.Parameter(torch.randn(2 * h) * 0.1)
 
@@ -104,6 +104,7 @@ class VHCR(WordAdapter):
     """The variational hierarchical conversation RNN."""
 
     name = "vhcr"
+    version = 2
     card = Card(
         title="VHCR",
         family="variational",

@@ -79,8 +79,8 @@ class VariationalModel(HREDModel):
         super().__init__(config, vocabulary, known, known + config.latent)
         h, hidden, latent = config.hidden, config.latent_hidden, config.latent
         self.latent, self.kl_annealing = latent, config.kl_annealing
-        self.prior = GaussianNetwork(h + known, hidden, latent)
-        self.posterior = GaussianNetwork(h + known + 2 * h, hidden, latent)
+        self.prior = GaussianNetwork.of_states(h + known, hidden, latent)
+        self.posterior = GaussianNetwork.of_states(h + known + 2 * h, hidden, latent)
 
     def response(self, batch: Batch) -> Tensor:
         """(B, 2h): the responses, read like every other utterance."""
@@ -133,6 +133,7 @@ class VHRED(WordAdapter):
     """The latent variable hierarchical recurrent encoder-decoder."""
 
     name = "vhred"
+    version = 2
     card = Card(
         title="VHRED",
         family="variational",

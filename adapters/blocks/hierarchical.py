@@ -11,7 +11,7 @@ from dialbench.neural.data import Batch
 from dialbench.neural.model import DialogueModel, State
 
 from .embedding import WordEmbedding
-from .recurrent import StackedGRU
+from .recurrent import OF_STATES, StackedGRU
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class ContextEncoder(nn.Module):
 
     def __init__(self, inputs: int, hidden: int, layers: int, dropout: float) -> None:
         super().__init__()
-        self.gru = StackedGRU(inputs, hidden, layers, dropout)
+        self.gru = StackedGRU(inputs, hidden, layers, dropout, OF_STATES)
 
     def forward(self, turns: Conversation, states: list[Tensor] | None = None) -> Tensor:
         """The top state c_u after the last utterance, (B, h), from states of (B, h) a layer."""

@@ -72,6 +72,14 @@ class GaussianNetwork(nn.Module):
             nn.Linear(hidden, 2 * latent),
         )
 
+    @classmethod
+    def of_states(cls, inputs: int, hidden: int, latent: int) -> GaussianNetwork:
+        """One that reads recurrent states, which differ too little to be heard beside N(0, 1)."""
+        network = cls(inputs, hidden, latent)
+        for layer in network.layers[::2]:
+            nn.init.xavier_uniform_(layer.weight, nn.init.calculate_gain("tanh"))
+        return network
+
     def forward(self, *given: Tensor) -> Gaussian:
         """From parts of (..., size) each."""
         return Gaussian.of(self.layers(torch.cat(given, -1)))

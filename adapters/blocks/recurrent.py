@@ -14,23 +14,38 @@ from dialbench.text.vocabulary import PAD
 Recurrent = TypeVar("Recurrent", nn.GRU, nn.GRUCell)
 
 
-def scaled(recurrent: Recurrent) -> Recurrent:
+# Update gates start at one half, so that half of what differs in the input goes on; twice the
+# weight makes up for it. Word vectors are spread widely enough without.
+OF_WORDS, OF_STATES = 1.0, 2.0
+
+
+def scaled(recurrent: Recurrent, gain: float = OF_WORDS) -> Recurrent:
     """The same with Xavier input maps and orthogonal recurrent maps, gate by gate, zero biases.
 
     PyTorch's own start makes signals smaller with every layer, so that the context is read late.
+
+    Args:
+        recurrent: freshly built.
+        gain: of the input maps; `OF_STATES` where what is read are states of another layer.
     """
     for name, weights in recurrent.named_parameters():
         if "bias" in name:
             nn.init.zeros_(weights)
             continue
-        start = nn.init.xavier_uniform_ if "weight_ih" in name else nn.init.orthogonal_
         for gate in weights.detach().chunk(3):
-            start(gate)
+            if "weight_ih" in name:
+                nn.init.xavier_uniform_(gate, gain)
+            else:
+                nn.init.orthogonal_(gate)
     return recurrent
 
 
-def _layer(inputs: int, hidden: int) -> nn.GRU:
-    return scaled(nn.GRU(inputs, hidden, batch_first=True))
+def _layers(inputs: int, rest: int, hidden: int, layers: int, first: float) -> nn.ModuleList:
+    """GRU layers, of which all but the first read `rest` values, states of the one before."""
+    kinds = [(inputs, first)] + [(rest, OF_STATES)] * (layers - 1)
+    return nn.ModuleList(
+        scaled(nn.GRU(size, hidden, batch_first=True), gain) for size, gain in kinds
+    )
 
 
 class RecurrentEncoder(nn.Module):
@@ -44,13 +59,15 @@ class RecurrentEncoder(nn.Module):
         hidden: h, size of each direction.
         layers: how many are stacked.
         dropout: between the layers.
+        gain: of the first layer's input maps at the start, `OF_WORDS` or `OF_STATES`.
     """
 
-    def __init__(self, inputs: int, hidden: int, layers: int, dropout: float) -> None:
+    def __init__(
+        self, inputs: int, hidden: int, layers: int, dropout: float, gain: float = OF_WORDS
+    ) -> None:
         super().__init__()
-        sizes = [inputs] + [2 * hidden] * (layers - 1)
-        self.ahead = nn.ModuleList(_layer(size, hidden) for size in sizes)
-        self.back = nn.ModuleList(_layer(size, hidden) for size in sizes)
+        self.ahead = _layers(inputs, 2 * hidden, hidden, layers, gain)
+        self.back = _layers(inputs, 2 * hidden, hidden, layers, gain)
         self.dropout = Dropout(dropout)
 
     def forward(self, embedded: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
@@ -96,12 +113,14 @@ class StackedGRU(nn.Module):
         hidden: h, size of each layer's state.
         layers: how many are stacked.
         dropout: between the layers.
+        gain: of the first layer's input maps at the start, `OF_WORDS` or `OF_STATES`.
     """
 
-    def __init__(self, inputs: int, hidden: int, layers: int, dropout: float) -> None:
+    def __init__(
+        self, inputs: int, hidden: int, layers: int, dropout: float, gain: float = OF_WORDS
+    ) -> None:
         super().__init__()
-        sizes = [inputs] + [hidden] * (layers - 1)
-        self.layers = nn.ModuleList(_layer(size, hidden) for size in sizes)
+        self.layers = _layers(inputs, hidden, hidden, layers, gain)
         self.dropout = Dropout(dropout)
 
     def forward(
@@ -165,8 +184,8 @@ class RecurrentDecoderCell(nn.Module):
 
     def __init__(self, inputs: int, hidden: int, layers: int, dropout: float) -> None:
         super().__init__()
-        sizes = [inputs] + [hidden] * (layers - 1)
-        self.cells = nn.ModuleList(scaled(nn.GRUCell(size, hidden)) for size in sizes)
+        kinds = [(inputs, OF_WORDS)] + [(hidden, OF_STATES)] * (layers - 1)
+        self.cells = nn.ModuleList(scaled(nn.GRUCell(size, hidden), gain) for size, gain in kinds)
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, states: list[Tensor]) -> list[Tensor]:
