@@ -332,6 +332,24 @@ def test_bfloat16(build, eight, asked, tmp_path, system):
         assert len(adapter.respond(asked, Decoding.parse(decoding), Run(1))) == 8
 
 
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_at_the_start_no_difference_between_contexts_is_lost_on_the_way(layers):
+    """Else the decoder learns to write from its own words alone, and listens too late if ever."""
+    torch.manual_seed(1)
+    model = HREDModel(HREDConfig(embedding=64, hidden=96, recurrent_layers=layers), 200).eval()
+    random = np.random.default_rng(1)
+    words = Vocabulary([f"w{number}" for number in range(100)])
+    texts = (" ".join(random.choice(words.words[5:], 8)) for _ in range(64))
+    contexts = [Context((text, text)) for text in texts]
+    batch = make_batch(encode(contexts, words, 20), np.arange(64), "cpu")
+    with torch.no_grad():
+        utterances = model.utterances(batch.turns.tokens)
+        states = model.start(batch).row
+    assert len(states) == layers
+    for state in states:
+        assert state.std(0).mean() > utterances.std(0).mean()
+
+
 class TestHRED:
     def test_decoder_starts_from_the_state_after_the_last_utterance(self, ready):
         model, batch = ready("hred")
