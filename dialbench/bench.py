@@ -13,7 +13,7 @@ from dialbench.engines.work import Overwrite, Worker
 from dialbench.errors import InputError
 from dialbench.plan import Dataset, Plan, Request, setting_of
 from dialbench.progress import Board, Mode
-from dialbench.records import Result, Table
+from dialbench.records import Job, Result, Score, Table
 from dialbench.store.layout import Store
 
 if TYPE_CHECKING:
@@ -222,25 +222,32 @@ class _Scorer:
 
     def __init__(self, dataset: Dataset, settings: ScoringSettings, store: Store) -> None:
         from dialbench.measures import build_metrics
+        from dialbench.metrics import told
         from dialbench.scoring import scoring_key
 
-        self.dataset, self.store = dataset, store
+        self.dataset, self.store, self.names = dataset, store, settings.metrics
+        self.told = told.find(self.names)
         self.metrics = build_metrics(
-            settings, dataset.train, store.root / "vectors", store.root / "judged"
+            settings.of_responses(), dataset.train, store.root / "vectors", store.root / "judged"
         )
-        self.key = scoring_key(self.metrics)
+        self.key = scoring_key(self.metrics, self.told)
 
     def score(self, plan: Plan) -> None:
         """Scores every answered job of the plan on this corpus."""
-        from dialbench.scoring import score_responses
-
         for task in plan.tasks:
             job = task.job
             if task.dataset is not self.dataset or not self.store.has_responses(job):
                 continue
             if self.store.read_scores(job, self.key) is None:
-                answers = self.store.read_responses(job).answers()
-                self.store.write_scores(job, score_responses(answers, self.metrics), self.key)
+                self.store.write_scores(job, self._scores(job), self.key)
+
+    def _scores(self, job: Job) -> dict[str, Score]:
+        from dialbench.scoring import score_responses
+
+        responses, (result,) = self.store.read_responses(job), self.store.results(None, [job])
+        scores = score_responses(responses.answers(), self.metrics)
+        scores |= {measure.name: measure.score(result, responses) for measure in self.told}
+        return {name: scores[name] for name in self.names}
 
 
 def _scorers(
@@ -302,7 +309,7 @@ def _report(
             plugins=request.plugins,
             read=store.read_responses,
         )
-    tables = build(shown, metrics=[metric.name for metric in scorers[0].metrics])
+    tables = build(shown, metrics=scorers[0].names)
     folder = store.root / "report"
     return tables, write(tables, shown, folder, formats, read=store.read_responses)
 

@@ -206,19 +206,24 @@ def _audit_lines(audit: Mapping[str, Mapping[str, Any]]) -> Iterable[str]:
 
 def metrics() -> list[dict[str, Any]]:
     """Every measure with its title, direction, signature and what it needs."""
-    from dialbench.metrics import registry
+    from dialbench.metrics import registry, told
+    from dialbench.metrics.base import Metric
+    from dialbench.metrics.told import Told
     from dialbench.reporting.presentation import column_of
 
+    measured = registry.create(registry.names(), registry.MetricSettings())
+    needs = {metric.name: sorted(metric.needs) for metric in measured}
+    every: list[Metric[Any] | Told] = [*measured, *told.find(told.names())]
     return [
         {
             "name": metric.name,
             "title": column_of(metric.name).title,
             "direction": metric.direction,
-            "needs": sorted(metric.needs),
+            "needs": needs.get(metric.name, ["run"]),
             "default": metric.name in registry.DEFAULT,
             "signature": metric.signature,
         }
-        for metric in registry.create(registry.names(), registry.MetricSettings())
+        for metric in every
     ]
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from dialbench.corpora.base import data_folder, load_corpus
 from dialbench.errors import InputError
-from dialbench.metrics import registry
+from dialbench.metrics import registry, told
 from dialbench.metrics.base import Metric
 from dialbench.metrics.diversity import Denominator
 from dialbench.metrics.libraries import BertModel, MauveModel
@@ -91,6 +91,11 @@ class ScoringSettings:
             vocabulary,
             *map(_text, (sentence_model, nli, bert_model, mauve_model)),
         )
+
+    def of_responses(self) -> ScoringSettings:
+        """The same without the measures that a run tells beside the responses."""
+        measured = tuple(name for name in self.metrics if name not in told.names())
+        return replace(self, metrics=measured)
 
 
 def _text(path: str | Path | None) -> str | None:

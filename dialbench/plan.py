@@ -15,7 +15,7 @@ from dialbench.errors import InputError
 from dialbench.presets import Preset
 from dialbench.presets import load as load_preset
 from dialbench.records import Context, Decoding, Job, Split, fingerprint_of
-from dialbench.suites import Group, Suite
+from dialbench.suites import Group, RunnableSuite, Suite, TopicSuite
 from dialbench.suites import load_runnable as load_suite
 
 
@@ -50,7 +50,7 @@ class Request:
     clean: bool = False
     samples: int = 1
     plugins: tuple[Path, ...] = ()
-    suite: Suite | None = None
+    suite: Suite | TopicSuite | None = None
 
     @classmethod
     def of_suite(cls, name: str, *, corpus: str | None = None, **given: Any) -> Request:
@@ -187,7 +187,9 @@ def _product(request: Request, registry: Registry, preset: Preset) -> list[_Want
     ]
 
 
-def systems_of(suite: Suite, registry: Registry) -> tuple[dict[str, System], dict[str, str]]:
+def systems_of(
+    suite: RunnableSuite, registry: Registry
+) -> tuple[dict[str, System], dict[str, str]]:
     """The systems of a suite's rows, and the reasons of those that are not here, by label.
 
     Raises:
@@ -212,7 +214,7 @@ def under(preset: Preset, group: Group) -> Preset:
 
 
 def _rows_of(
-    suite: Suite, systems: Mapping[str, System], seeds: Sequence[int] | None, preset: Preset
+    suite: RunnableSuite, systems: Mapping[str, System], seeds: Sequence[int] | None, preset: Preset
 ) -> list[_Wanted]:
     if not systems:
         raise InputError("none of its rows can be run here", where=f"--suite {suite.name}")

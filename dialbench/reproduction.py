@@ -18,19 +18,20 @@ from dialbench.records import Decoding, Job, Result, Table, fingerprint_of
 from dialbench.reporting import canvas
 from dialbench.reporting.beside import Beside, beside
 from dialbench.reporting.marks import Correction, Rules
+from dialbench.reporting.printed import as_printed
 from dialbench.reporting.report import write
 from dialbench.reporting.sides import side_by_side
-from dialbench.suites import CountSuite, Group, Suite, SuiteRow
+from dialbench.reporting.topics import topic_words
+from dialbench.suites import CountSuite, Group, RunnableSuite, Suite, SuiteRow, TopicSuite
 
 if TYPE_CHECKING:
     from dialbench.reporting.page.conversations import Read
 
 _LEVEL = 0.01
-_SPEED = "cases_per_ms"
 
 
 def compare(
-    suite: Suite,
+    suite: Suite | TopicSuite,
     results: Sequence[Result],
     out: Path,
     formats: Sequence[str],
@@ -46,6 +47,8 @@ def compare(
 ) -> tuple[list[Table], list[Path]]:
     """Our table beside the paper's: one a corpus and setting, as files and as tables.
 
+    Of topics there are two: the paper's, and ours, which every report on them has.
+
     Args:
         suite: what stands beside what.
         results: of a runs folder; those of other systems are left alone.
@@ -55,7 +58,7 @@ def compare(
         correction: as of any table.
         preset: what the results were made under; None looks it up by the name that they bear.
         plugins: files with further systems.
-        read: gives the responses of a job; without it plots, page and speeds do without them.
+        read: gives the responses of a job; without it plots and page do without them.
         conversations: whether the page holds contexts and responses.
         printed: whether the paper's values stand beside ours; without them several corpora
             stand side by side, as in the paper.
@@ -64,10 +67,6 @@ def compare(
     Raises:
         InputError: no row of the suite was run.
     """
-    level = suite.printed_table().p_threshold or _LEVEL
-    rules = Rules(level if alpha is None else alpha, correction)
-    if read and any(column.metric == _SPEED for column in suite.columns):
-        results = [_timed(result, read) for result in results]
     systems, missing = systems_of(suite, Registry(plugins))
     sorted_out = [
         (group, rows)
@@ -80,12 +79,18 @@ def compare(
             where="RUNS",
             hint=f"Run dialbench run --suite {suite.name}, or give the corpus with --corpus.",
         )
-    found = [beside(suite, group, rows, missing, rules) for group, rows in sorted_out]
     shown = [result for _, rows in sorted_out for row in rows.values() for result in row]
-    ours: list[Table] | None = [made.ours for made in found]
-    tables = [made.table for made in found]
-    if not printed:
-        tables, ours = [_in_shape(suite, [group for group, _ in sorted_out], found)], None
+    ours: list[Table] | None = None
+    words: list[Table] = []
+    if isinstance(suite, TopicSuite):
+        tables, words = [_as_printed(suite)] if printed else [], topic_words(shown)
+    else:
+        level = suite.printed_table().p_threshold or _LEVEL
+        rules = Rules(level if alpha is None else alpha, correction)
+        found = [beside(suite, group, rows, missing, rules) for group, rows in sorted_out]
+        tables, ours = [made.table for made in found], [made.ours for made in found]
+        if not printed:
+            tables, ours = [_in_shape(suite, [group for group, _ in sorted_out], found)], None
     files = write(
         tables,
         shown,
@@ -96,16 +101,12 @@ def compare(
         conversations=conversations,
         standalone=standalone,
     )
-    return tables, files
+    return [*tables, *words], files
 
 
-def _timed(result: Result, read: Read) -> Result:
-    """A finished result with how many cases were answered a millisecond among its facts."""
-    if result.status != "done":
-        return result
-    answered = read(result.job)
-    speed = len(answered.texts) / (1000 * answered.seconds)
-    return replace(result, facts={**result.facts, _SPEED: speed})
+def _as_printed(suite: TopicSuite) -> Table:
+    table = as_printed(suite.printed_table())
+    return replace(table, notes=(*table.notes, *suite.notes))
 
 
 def _in_shape(suite: Suite, groups: Sequence[Group], found: Sequence[Beside]) -> Table:
@@ -137,7 +138,7 @@ def _texts(formats: Sequence[str]) -> list[str]:
 class _Sorter:
     """Finds the row of a result."""
 
-    suite: Suite
+    suite: RunnableSuite
     group: Group
     systems: Mapping[str, System]
     preset: Preset | None

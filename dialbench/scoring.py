@@ -17,6 +17,7 @@ from dialbench.measures import ScoringSettings, build_metrics, training_split
 from dialbench.metrics import registry
 from dialbench.metrics.base import Metric, read
 from dialbench.metrics.diversity import Denominator
+from dialbench.metrics.told import Told
 from dialbench.paired import compared
 from dialbench.records import Answers, Score, Split
 from dialbench.stats.folds import dialogue_numbers, fold_numbers, groups
@@ -28,9 +29,10 @@ WITHIN = registry.WITHIN
 FOLDS = 10
 
 
-def scoring_key(metrics: Sequence[Metric[Any]]) -> dict[str, Any]:
+def scoring_key(metrics: Sequence[Metric[Any]], told: Sequence[Told] = ()) -> dict[str, Any]:
     """Everything that can change the scores of the same responses, as a JSON object."""
-    return {"metrics": {metric.name: metric.signature for metric in metrics}, "folds": FOLDS}
+    every: list[Metric[Any] | Told] = [*metrics, *told]
+    return {"metrics": {metric.name: metric.signature for metric in every}, "folds": FOLDS}
 
 
 def score_responses(pairs: Iterable[Answers], metrics: Sequence[Metric[Any]]) -> dict[str, Score]:

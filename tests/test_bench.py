@@ -270,3 +270,17 @@ def test_measures_within_contexts_are_columns_of_their_own(tmp_path: Path) -> No
     assert cells["dist-1"].value > 0.3
     (column,) = (c for c in greedy.columns if c.name == "within-self-bleu")
     assert column.direction == "lower"
+
+
+def test_what_the_run_tells_stands_beside_measures_but_no_clock_in_a_baseline(tmp_path):
+    from dialbench.checking.take import take
+
+    names = ("dist-1", "parameters", "cases-per-second")
+    request = Request(models="parrot", limit_train=60, limit_test=20, plugins=(PLUGINS,))
+    scoring = ScoringSettings(metrics=names)
+    outcome = run(request, out=tmp_path, device="cpu", scoring=scoring, formats=("csv",))
+    [table] = outcome.tables
+    assert tuple(column.name for column in table.columns) == names
+    assert table.rows[0].cells["parameters"].reason == "the system has no model"
+    [entry] = take(tmp_path).entries
+    assert set(entry.scores) == {"parameters", "dist-1"}

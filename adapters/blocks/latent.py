@@ -76,8 +76,9 @@ class GaussianNetwork(nn.Module):
     def of_states(cls, inputs: int, hidden: int, latent: int) -> GaussianNetwork:
         """One that reads recurrent states, which differ too little to be heard beside N(0, 1)."""
         network = cls(inputs, hidden, latent)
-        for layer in network.layers[::2]:
-            nn.init.xavier_uniform_(layer.weight, nn.init.calculate_gain("tanh"))
+        for layer in network.layers:
+            if isinstance(layer, nn.Linear):
+                nn.init.xavier_uniform_(layer.weight, nn.init.calculate_gain("tanh"))
         return network
 
     def forward(self, *given: Tensor) -> Gaussian:

@@ -43,6 +43,7 @@ within without won would wouldn ye yeah yes yet you your yours yourself yourselv
 STOP_WORDS = frozenset(_STOP.split())
 _HIDDEN = (512, 128, 64)
 _SHARE_HIDDEN = 512
+_FEWEST = 5  # words that make a picture
 _APART = 1e-5  # keeps the angle of a topic with itself where arccos has a slope
 _UPDATES_A_RISE = 7.0  # of `kl_weight`: 7,000 updates give the code's (step - 3500) / 1000
 
@@ -175,17 +176,19 @@ class TopicInferrer(nn.Module):
 
     @torch.no_grad()
     def plane(self, lists: Sequence[Sequence[int]]) -> list[list[tuple[float, float]]]:
-        """Where the words of `lists` lie along the first two principal components of them all.
+        """Where t-SNE puts the words of `lists` in a plane (Figure 4); none of fewer than five."""
+        from sklearn.manifold import TSNE
 
-        The larger part of each component is positive, as its sign means nothing.
-        """
         flat = [number for numbers in lists for number in numbers]
+        if len(flat) < _FEWEST:
+            return []
         vectors = self.words[self.place[torch.tensor(flat, device=self.place.device)]]
         vectors = F.layer_norm(vectors, vectors.shape[-1:]).double().cpu()  # as they are compared
-        left, sizes, _ = torch.linalg.svd(vectors - vectors.mean(0), full_matrices=False)
-        found = F.pad(left * sizes, (0, 1))[:, :2]  # vectors of one number have one component
-        found = found * found.gather(0, found.abs().argmax(0, keepdim=True)).sign()
-        spots = iter([(round(x, 4), round(y, 4)) for x, y in found.tolist()])
+        # The exact method, so that the number of threads changes nothing.
+        sought = TSNE(perplexity=min(30, (len(flat) - 1) / 3), method="exact", random_state=0)
+        spots = iter(
+            [(round(x, 4), round(y, 4)) for x, y in sought.fit_transform(vectors).tolist()]
+        )
         return [[next(spots) for _ in numbers] for numbers in lists]
 
     def lists(self, count: int) -> list[list[int]]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from dialbench import __version__
 from dialbench.corpora.base import card, names
 from dialbench.errors import InputError
+from dialbench.metrics import told
 from dialbench.records import Result
 from dialbench.store.baselines import (
     Baseline,
@@ -37,6 +38,9 @@ _COMPUTING = (
     "torch",
     "transformers",
 )
+
+
+_CLOCKED = {measure.name for measure in told.find(told.names()) if measure.clocked}
 
 
 def take(runs: Path) -> Baseline:
@@ -114,7 +118,9 @@ def _entry(store: Store, result: Result, examples: dict[str, list[str]]) -> Entr
         circumstances=answered.circumstances if answered else {},
         weights=store.weights(job),
         responses=responses,
-        scores={name: fields_of(score) for name, score in result.scores.items()},
+        scores={
+            name: fields_of(score) for name, score in result.scores.items() if name not in _CLOCKED
+        },
     )
 
 

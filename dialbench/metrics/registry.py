@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from dialbench.errors import InputError, UnknownName
+from dialbench.metrics import told
 from dialbench.metrics.base import Metric
 from dialbench.metrics.cider import Cider
 from dialbench.metrics.diversity import (
@@ -254,6 +255,12 @@ def _same_but_for_resources(signature: str, bare: str) -> bool:
 
 
 def _entry(name: str, where: str) -> _Entry:
+    if name in told.names():
+        raise InputError(
+            f"{name} is told by a run, not by responses",
+            where=where,
+            hint="Name it to dialbench run --metrics.",
+        )
     if name not in _ENTRIES:
         raise UnknownName.of("metric", name, _ENTRIES, where=where)
     return _ENTRIES[name]

@@ -59,8 +59,10 @@ def beside(
     columns = tuple(_ours(c, printed) for c in suite.columns if not c.absent)
     name = suite.name if len(suite.groups) == 1 else f"{suite.name}-{group.dataset.lower()}"
     caption = f"{suite.summary} ({group.corpus}), beside Table {printed.table} of {suite.paper}"
-    facts = [column.metric for column in suite.columns if column.fact]
-    known = {label: [_with(r, facts) for r in found] for label, found in results.items()}
+    known = results
+    for column in suite.columns:
+        if column.share_of:
+            known = _shares(column, known)
     ours = fill(Table(name, caption, columns, ()), named_lines(known), rules)
     places = [place for asked in suite.columns for place in _places(asked, ours, printed)]
     filled = {row.label: row for row in ours.rows}
@@ -76,14 +78,23 @@ def beside(
     return Beside(ours, table)
 
 
-def _with(result: Result, facts: Sequence[str]) -> Result:
-    """A result whose facts of these names stand among its scores."""
-    scores = {name: _score(name, result.facts[name]) for name in facts if name in result.facts}
-    return replace(result, scores={**result.scores, **scores})
+def _shares(
+    column: SuiteColumn, results: Mapping[str, Sequence[Result]]
+) -> dict[str, list[Result]]:
+    """The results with the column's measure as a share of one row's mean over its seeds."""
+    name, of = column.metric, column.share_of
+    whole = [score.value for r in results.get(of, ()) if (score := r.scores.get(name))]
+    mean = sum(whole) / len(whole) if sum(whole) > 0 else math.nan
 
+    def shared(result: Result) -> Result:
+        if name not in result.scores:
+            return result
+        score = result.scores[name]
+        reason = score.reason or ("" if mean > 0 else f"there is no value of {of}")
+        share = Score(score.value / mean, 0, f"{score.signature}|share of:{of}", reason=reason)
+        return replace(result, scores={**result.scores, name: share})
 
-def _score(name: str, value: float) -> Score:
-    return Score(float(value), 0, f"{name}|of:system")  # it rests on no response
+    return {label: [shared(result) for result in found] for label, found in results.items()}
 
 
 def _ours(asked: SuiteColumn, printed: PrintedTable) -> Column:

@@ -9,6 +9,7 @@ from dialbench.records import Column
 
 _DIVERSITY, _LEXICAL, _OVERLAP = "Diversity", "Lexical", "Overlap"
 _EMBEDDING, _ENTAILMENT, _SEMANTIC = "Embedding", "Entailment", "Semantic"
+_SYSTEM = "System"
 
 _KNOWN = {
     column.name: column
@@ -56,6 +57,14 @@ _KNOWN = {
         Column("emb-sentence", "Sentence", group=_SEMANTIC),
         Column("vendi", "Vendi", digits=1, group=_SEMANTIC),
         Column("within-vendi", "Within-Vendi", digits=2, group=_SEMANTIC),
+        Column("perplexity", "Perplexity", digits=1, direction="lower", group=_SYSTEM),
+        Column("word-recall", "Word recall", group=_SYSTEM),
+        Column("parameters", "Parameters", digits=0, direction="none", group=_SYSTEM),
+        Column("trained-parameters", "Trained", digits=0, direction="none", group=_SYSTEM),
+        Column("random-parameters", "Random", digits=0, direction="none", group=_SYSTEM),
+        Column("cases-per-second", "Cases/s", digits=1, group=_SYSTEM),
+        Column("cases-per-ms", "Cases/ms", group=_SYSTEM),
+        Column("seconds-per-word", "s/word", digits=4, direction="lower", group=_SYSTEM),
     )
 }
 

@@ -16,10 +16,9 @@ if TYPE_CHECKING:
 
 
 def topic_maps(results: Iterable[Result]) -> dict[str, Figure]:
-    """The words of all topics in the plane of their vectors' first two principal components.
+    """The words of all topics in a plane, where t-SNE put them (the AdaND paper's Figure 4).
 
-    The AdaND paper's Figure 4 is such a picture by t-SNE; this one has no seed and no perplexity,
-    and distances in it are those of the vectors as far as two dimensions can hold them.
+    Which words are neighbours says something; how far apart the others are does not.
 
     Args:
         results: what the store knows of each job; places are the fact "topic_places", (x, y) of
@@ -29,7 +28,9 @@ def topic_maps(results: Iterable[Result]) -> dict[str, Figure]:
         Figures by the file stem `CORPUS-topics-SYSTEM`.
     """
     return {
-        slug(f"{corpus}-topics-{label}"): _map(f"{clean(label)} ({clean(corpus)})", result.facts["topics"], places)
+        slug(f"{corpus}-topics-{label}"): _map(
+            f"{clean(label)} ({clean(corpus)})", result.facts["topics"], places
+        )
         for corpus, trained in told(results).items()
         for label, result in trained.items()
         if (places := result.facts.get("topic_places"))
@@ -52,8 +53,9 @@ def _map(
             ]
             colours += [look["color"]] * len(words)
         axes.margins(0.12)
-        axes.set_xlabel("first principal component")
-        axes.set_ylabel("second principal component")
+        axes.set_xticks(())
+        axes.set_yticks(())
+        axes.set_xlabel("t-SNE: only who is near whom says something")
         drawn.legend(loc="outside upper center", ncols=5, frameon=False)
         for note, colour in zip(labels.write(axes, points), colours, strict=True):
             note.set_color(colour)

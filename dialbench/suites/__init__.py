@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
 from dialbench.errors import InputError, UnknownName
 from dialbench.files import toml
-from dialbench.metrics import registry
-from dialbench.papers import ParameterTable, PrintedTable, load_table
+from dialbench.metrics import registry, told
+from dialbench.papers import ParameterTable, PrintedTable, TopicTable, load_table
 from dialbench.records import Decoding
 
 
@@ -25,8 +26,7 @@ class SuiteColumn(_Part):
         printed: the heading in the paper.
         title: our heading; by default the printed one.
         metric: our measure.
-        fact: whether that is no measure of responses but a fact of the trained system, by the
-            name that `facts` gives it.
+        share_of: the label of the row whose value is 1 here; the others are shares of it.
         percent: whether the paper prints in percent what is a fraction with us.
         absent: why we have no value.
         note: what is to be known before the two are compared.
@@ -35,7 +35,7 @@ class SuiteColumn(_Part):
     printed: str
     title: str = ""
     metric: str
-    fact: bool = False
+    share_of: str = ""
     percent: bool = False
     absent: str = ""
     note: str = ""
@@ -95,8 +95,8 @@ class Group(_Part):
     instead_of: str = ""
 
 
-class Suite(_Part):
-    """A table to be made again.
+class RunnableSuite(_Part):
+    """Rows to be run.
 
     Attributes:
         name: how `--suite` calls it.
@@ -115,21 +115,31 @@ class Suite(_Part):
     context_turns: PositiveInt | None = None
     notes: tuple[str, ...] = ()
     groups: tuple[Group, ...] = Field(alias="group", min_length=1)
-    columns: tuple[SuiteColumn, ...] = Field(alias="column", min_length=1)
     rows: tuple[SuiteRow, ...] = Field(alias="row", min_length=1)
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The measures that we have, in the order of the columns."""
-        return tuple(c.metric for c in self.columns if not (c.absent or c.fact))
+        """The measures that it shows."""
+        return ()
 
-    def on(self, corpus: str) -> Suite:
+    def on(self, corpus: str) -> Self:
         """The same on another corpus."""
         groups = tuple(
             group.model_copy(update={"corpus": corpus, "instead_of": group.corpus})
             for group in self.groups
         )
         return self.model_copy(update={"groups": groups})
+
+
+class Suite(RunnableSuite):
+    """A table of measures to be made again."""
+
+    columns: tuple[SuiteColumn, ...] = Field(alias="column", min_length=1)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The measures that we have, in the order of the columns."""
+        return tuple(c.metric for c in self.columns if not c.absent)
 
     def printed_table(self) -> PrintedTable:
         """The table in the paper."""
@@ -138,6 +148,19 @@ class Suite(_Part):
             raise InputError(
                 f"Table {self.table} of {self.paper} has no columns of measures", where=self.name
             )
+        return table
+
+
+class TopicSuite(RunnableSuite):
+    """A table of the words of topics that systems learn."""
+
+    kind: Literal["topic words"]
+
+    def printed_table(self) -> TopicTable:
+        """The table in the paper."""
+        table = load_table(self.paper, self.table)
+        if not isinstance(table, TopicTable):
+            raise InputError(f"Table {self.table} of {self.paper} has no topics", where=self.name)
         return table
 
 
@@ -168,7 +191,8 @@ class CountSuite(_Part):
 
 
 _PACKAGE = "dialbench.suites"
-_Kind = TypeVar("_Kind", Suite, CountSuite)
+_Runnable = TypeVar("_Runnable", Suite, TopicSuite)
+_Kind = TypeVar("_Kind", Suite, TopicSuite, CountSuite)
 
 
 def names() -> list[str]:
@@ -176,7 +200,7 @@ def names() -> list[str]:
     return toml.shipped(_PACKAGE)
 
 
-def load(name: str, *, where: str = "--suite") -> Suite | CountSuite:
+def load(name: str, *, where: str = "--suite") -> Suite | TopicSuite | CountSuite:
     """The suite called `name`, or the one in the file `name.toml`.
 
     Raises:
@@ -186,13 +210,17 @@ def load(name: str, *, where: str = "--suite") -> Suite | CountSuite:
     file = name if name.endswith(".toml") else f"{name}.toml"
     if value.get("kind") == "counts":
         return _checked(value, CountSuite, file)
+    if value.get("kind") == "topic words":
+        return _rows_checked(_checked(value, TopicSuite, file), file, (), ())
     suite = _checked(value, Suite, file)
     _check_columns(suite, file)
-    _check_rows(suite, file)
-    return suite
+    table = suite.printed_table()
+    printed = [row.system for row in table.rows]
+    datasets = [row.dataset for row in table.rows if row.dataset] or [table.dataset]
+    return _rows_checked(suite, file, printed, datasets)
 
 
-def load_runnable(name: str) -> Suite:
+def load_runnable(name: str) -> Suite | TopicSuite:
     """The suite called `name`, if there is something to run.
 
     Raises:
@@ -235,30 +263,33 @@ def _checked(value: dict[str, Any], kind: type[_Kind], file: str) -> _Kind:
 def _check_columns(suite: Suite, file: str) -> None:
     table = suite.printed_table()
     _refuse_twins([column.metric for column in suite.columns], f"{file}:column")
+    rows = [row.name for row in suite.rows]
     for number, column in enumerate(suite.columns):
         where = f"{file}:column[{number}]"
         if column.printed not in table.columns:
             raise UnknownName.of(
                 "printed column", column.printed, table.columns, where=f"{where}.printed"
             )
-        if not (column.absent or column.fact):
+        if not column.absent and column.metric not in told.names():
             registry.needs([column.metric], where=f"{where}.metric")
+        if column.share_of and column.share_of not in rows:
+            raise UnknownName.of("row", column.share_of, rows, where=f"{where}.share_of")
 
 
-def _check_rows(suite: Suite, file: str) -> None:
-    table = suite.printed_table()
+def _rows_checked(
+    suite: _Runnable, file: str, printed: Sequence[str], datasets: Sequence[str]
+) -> _Runnable:
     _refuse_twins([row.name for row in suite.rows], f"{file}:row")
-    known = {row.system for row in table.rows}
-    datasets = {row.dataset for row in table.rows if row.dataset} or {table.dataset}
     for number, group in enumerate(suite.groups):
-        if group.dataset not in datasets:
+        if datasets and group.dataset not in datasets:
             where = f"{file}:group[{number}].dataset"
             raise UnknownName.of("dataset", group.dataset, datasets, where=where)
     for number, row in enumerate(suite.rows):
         where = f"{file}:row[{number}]"
         Decoding.parse(row.decoding, where=f"{where}.decoding")
-        if row.printed and row.printed not in known:
-            raise UnknownName.of("printed row", row.printed, known, where=f"{where}.printed")
+        if row.printed and row.printed not in printed:
+            raise UnknownName.of("printed row", row.printed, printed, where=f"{where}.printed")
+    return suite
 
 
 def _refuse_twins(found: list[str], where: str) -> None:

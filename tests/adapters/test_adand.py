@@ -313,15 +313,19 @@ class TestInferrer:
         assert found[0].item() == pytest.approx(-(logs[0, 0] + 2 * logs[0, 2]).item())
         assert found[1].item() == 0.0
 
-    def test_plane_keeps_what_two_dimensions_can_hold(self, topics):
-        """Of words that lie in a plane, all distances; the best plane otherwise."""
-        numbers = topics.numbers  # three words always lie in one plane
-        [one, two] = topics.plane([numbers[:2], numbers[2:]])
-        found = torch.tensor([*one, *two], dtype=torch.float64)
-        vectors = nn.functional.layer_norm(topics.words, (8,)).detach()
-        assert torch.allclose(torch.cdist(found, found), torch.cdist(vectors, vectors), atol=1e-3)
-        assert found.mean(0).abs().max() < 1e-3
-        assert found[:, 0].square().sum() >= found[:, 1].square().sum()
+    def test_plane_puts_words_of_one_kind_together(self):
+        numbers = list(range(5, 25))
+        topics = TopicInferrer(numbers, 40, K, 5, 8, 0.1).double()
+        kinds = torch.eye(8, dtype=torch.float64)[:2].repeat_interleave(10, 0)
+        topics.words.data = 5 * kinds + 0.1 * random(20, 8)
+        [one, two] = topics.plane([numbers[:10], numbers[10:]])
+        a, b = (torch.tensor(spots, dtype=torch.float64) for spots in (one, two))
+        within = max(torch.cdist(spots, spots).max() for spots in (a, b))
+        assert torch.cdist(a, b).min() > within
+        assert topics.plane([numbers[:10], numbers[10:]]) == [one, two]
+
+    def test_few_words_make_no_plane(self, topics):
+        assert topics.plane([topics.numbers[:2], topics.numbers[2:]]) == []
 
     def test_closeness_falls_as_topics_part(self, topics):
         topics.topics.data = torch.eye(K, 8, dtype=torch.float64)

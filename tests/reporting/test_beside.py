@@ -8,6 +8,7 @@ import math
 import pytest
 
 from dialbench import suites
+from dialbench.records import Score
 from dialbench.reporting.beside import STARS, TAU, Pair, agreement, beside, starred
 from dialbench.reporting.marks import Rules
 from dialbench.reporting.render import FORMATS, render
@@ -222,15 +223,30 @@ def test_what_the_paper_prints_in_percent_is_compared_as_a_fraction(result, scor
     assert table.rows[6].cells["emb-average:difference"].text == "1.00 (2)"
 
 
-def test_a_column_may_show_a_fact_of_the_trained_system(result):
-    suite = suites.load("dvs2s-4")
-    assert suite.metrics == ()
-    found = {
-        f"{words} content words": [result(label, {}, facts={"valid_word_recall": recall})]
-        for words, label, recall in ((0, "a", 0.5), (100, "b", 0.75))
-    } | {"1000 content words": [result("c", {})]}
-    table = beside(suite, suite.groups[0], found, {}, Rules()).table
-    recalls = [row.cells["valid_word_recall"] for row in table.rows[:3]]
-    assert [cell.value for cell in recalls] == [0.5, 0.75, None]
-    assert recalls[2].reason == "not scored"
-    assert table.rows[0].cells["valid_word_recall:difference"].value == pytest.approx(0.5 - 0.6302)
+class TestShares:
+    SUITE = suites.load("dvs2s-speed")
+
+    def cells(self, **results):
+        table = beside(self.SUITE, self.SUITE.groups[0], results, {}, Rules()).table
+        assert [row.label for row in table.rows[:2]] == ["S2SA", "DVS2S"]
+        return [row.cells for row in table.rows[:2]]
+
+    @pytest.fixture
+    def timed(self, result):
+        def timed(name, seconds, **more):
+            signature = "seconds-per-word|device:cpu"
+            return result(name, {"seconds-per-word": Score(seconds, 0, signature)}, **more)
+
+        return timed
+
+    def test_one_row_is_the_measure_of_the_others(self, timed):
+        theirs = [timed("s2sa", 0.1, seed=1), timed("s2sa", 0.3, seed=2)]
+        whole, part = self.cells(S2SA=theirs, DVS2S=[timed("dvs2s", 0.05)])
+        assert whole["seconds-per-word"].value == pytest.approx(1.0)
+        assert part["seconds-per-word"].value == pytest.approx(0.25)
+        assert part["seconds-per-word:difference"].value == pytest.approx(0.25 - 0.6)
+
+    def test_without_that_row_there_is_no_share(self, timed):
+        _, part = self.cells(DVS2S=[timed("dvs2s", 0.05)])
+        assert part["seconds-per-word"].value is None
+        assert part["seconds-per-word"].reason == "there is no value of S2SA"
