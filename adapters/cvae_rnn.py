@@ -27,7 +27,14 @@ from dialbench.text.vocabulary import EOS, PAD
 
 from .blocks.embedding import WordAdapter, WordConfig, WordEmbedding
 from .blocks.hierarchical import ContextEncoder, Conversation, Unattended
-from .blocks.latent import Gaussian, annealing_weight, bag_nll, latent_warnings, noise
+from .blocks.latent import (
+    Gaussian,
+    annealing_weight,
+    bag_nll,
+    latent_warnings,
+    noise,
+    two_layers,
+)
 from .blocks.recurrent import RecurrentEncoder, StackedGRU
 
 _SPEAKERS = 2
@@ -65,10 +72,6 @@ class CVAERNNConfig(WordConfig):
             raise ValueError("kl_annealing must be at least 0")
 
 
-def _two_layers(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
-    return nn.Sequential(nn.Linear(inputs, hidden), nn.Tanh(), nn.Linear(hidden, outputs))
-
-
 class CVAERNNModel(Unattended):
     """Utterance encoder, context GRU, prior, posterior, decoder and bag of words over V words."""
 
@@ -83,11 +86,11 @@ class CVAERNNModel(Unattended):
         self.encoder = RecurrentEncoder(e, h, 1, 0.0)
         self.context = ContextEncoder(2 * h + _SPEAKERS, 2 * h, 1, 0.0)
         self.posterior = nn.Linear(4 * h, 2 * z)
-        self.prior = _two_layers(2 * h, config.latent_hidden, 2 * z)
+        self.prior = two_layers(2 * h, config.latent_hidden, 2 * z)
         self.bridge = nn.Linear(2 * h + z, config.decoder_hidden)
         self.decoder = StackedGRU(e, config.decoder_hidden, 1, 0.0)
         self.output = nn.Linear(config.decoder_hidden, vocabulary)
-        self.bag = _two_layers(2 * h + z, config.latent_hidden, vocabulary)
+        self.bag = two_layers(2 * h + z, config.latent_hidden, vocabulary)
 
     def utterances(self, tokens: Tensor) -> Tensor:
         """(U, W) tokens -> (U, 2h): [last forward; first backward]."""

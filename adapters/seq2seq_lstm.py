@@ -27,7 +27,7 @@ from dialbench.neural.training import Trainer
 from dialbench.text.vocabulary import PAD
 
 from .blocks.embedding import WordAdapter, WordConfig, WordEmbedding
-from .blocks.lstm import BothWays, Cell, Forwards, GeneralAttention, Given, LSTMCell
+from .blocks.lstm import BothWays, Cell, Forwards, GeneralAttention, Given, LSTMCell, Parts
 from .vhred import drop_words
 
 
@@ -77,7 +77,7 @@ class LSTMModel(DialogueModel):
         self.encoder = BothWays([self.cell(2, e), *(self.cell(2, 2 * h) for _ in more)], dropout)
         self.response_embedding = WordEmbedding(vocabulary, e, config.word_spread)
         self.decoder = Forwards([self.cell(1, e), *(self.cell(1, h) for _ in more)], dropout)
-        self.attention = GeneralAttention(2 * h, h)
+        self.attention: nn.Module = GeneralAttention(2 * h, h)
         self.output = nn.Linear(h, vocabulary)
         self.dropout = Dropout(dropout)
 
@@ -101,12 +101,23 @@ class LSTMModel(DialogueModel):
     def begin(self, batch: Batch, given: Given) -> State:
         """As `start`, from what is known of the conversations."""
         memory, states = self.read(batch.source, self.embedding, self.encoder, given)
+        return self.state(batch, memory, states, given)
+
+    def state(self, batch: Batch, memory: Tensor, states: list[Parts], given: Given) -> State:
+        """Where writing begins: with outputs (B, S, 2h) of the encoder to attend to.
+
+        Args:
+            batch: the contexts.
+            memory: those outputs.
+            states: of every layer of the decoder, (B, part) each.
+            given: what its cells know of the conversations.
+        """
         example = {"memory": memory, "seen": batch.source.ne(PAD)}  # (B, S, 2h), (B, S)
         row = {"states": states, "fixed": self.decoder.fixed(given)}
         return State(example, row, shared=self.decoder.joined())
 
-    def _advance(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        # (N, T) tokens -> (N, T, h), and the state behind them; beams share their memory.
+    def advance(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """(N, T) tokens -> (N, T, h), and the state behind them; beams share their memory."""
         example, row = state.example, state.row
         x = self.dropout(self.response_embedding(tokens))
         tops, states = self.decoder(x, row["states"], row["fixed"], state.shared)
@@ -118,12 +129,12 @@ class LSTMModel(DialogueModel):
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """(B * width,) tokens -> logits (B * width, V)."""
-        tops, state = self._advance(tokens[:, None], state)
+        tops, state = self.advance(tokens[:, None], state)
         return self.output(tops[:, 0]), state
 
     def hidden(self, batch: Batch, given: Given) -> Tensor:
         """(B, T, h) what the output reads under the true response."""
-        return self._advance(batch.inputs, self.begin(batch, given))[0]
+        return self.advance(batch.inputs, self.begin(batch, given))[0]
 
     def logits(self, batch: Batch) -> Tensor:
         """(B, T, V) under the true response, with what is given when answering."""

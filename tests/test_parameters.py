@@ -34,6 +34,8 @@ def counts(name: str, preset: str = "paper") -> dict[str, int]:
         ("adand-context", 18_470_000 + 4 * 764_440 + 2 * 802_840 + 9_621_600, 0, 0),
         # the posterior: 3159 -> 512 -> 128 -> 64 -> 3159 -> twice 64
         ("adand", 47_745_035, 0, 3160 * 512 + 513 * 128 + 129 * 64 + 65 * 3159 + 3160 * 128),
+        # the posterior 600 -> 128 and the bag of words
+        ("cvae-lstm", 32_158_056, 0, 76_928 + 8_166_000),
         # the autoencoder
         ("laed", 33_639_006, 0, 16_469_295),
         # the encoder of responses, the posterior and the bag of words

@@ -86,6 +86,11 @@ class GaussianNetwork(nn.Module):
         return Gaussian.of(self.layers(torch.cat(given, -1)))
 
 
+def two_layers(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
+    """Linear layers with tanh between them, as the code of Zhao et al. has before z and bag."""
+    return nn.Sequential(nn.Linear(inputs, hidden), nn.Tanh(), nn.Linear(hidden, outputs))
+
+
 def _precise(x: Tensor) -> Tensor:
     # For exponentials, for which bfloat16 is too coarse.
     return x if x.dtype == torch.float64 else x.float()

@@ -46,6 +46,8 @@ LATENT = [
     "svt[start=scratch,norm=pre,response_tokens=20]",
     "adand-topic",
     "adand",
+    "cvae-lstm[kl_annealing=0]",
+    "cvae-lstm[kl_annealing=0,attended=false]",
 ]
 DECODINGS = ["greedy", "sample", "top-k:5", "top-p:0.9", "beam:3"]
 
