@@ -28,6 +28,7 @@ from dialbench.neural.training import Trainer
 from dialbench.text.vocabulary import SPECIALS
 
 from .blocks.adaptive import BothCell, ContextCell, TopicCell
+from .blocks.adaptive_paper import PaperBothCell, PaperContextCell, PaperTopicCell
 from .blocks.embedding import WordEmbedding
 from .blocks.latent import Gaussian, latent_warnings, noise
 from .blocks.lstm import BothWays, Cell, Given, NormedLSTMCell
@@ -44,9 +45,11 @@ class AdaptiveConfig(LSTMConfig):
 
     Attributes:
         rank: R, of the factors of every weight matrix.
+        cell: whether weights are made as in the paper's code or as in its equations.
     """
 
     rank: int = 128
+    cell: Literal["code", "paper"] = "code"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -105,6 +108,8 @@ class ContextModel(LSTMModel):
     def cell(self, directions: int, inputs: int) -> Cell:
         """A layer whose weights come from the context."""
         c = self.config
+        if c.cell == "paper":
+            return PaperContextCell(directions, inputs, c.hidden, c.rank)
         return ContextCell(directions, inputs, c.hidden, c.dropout, c.rank)
 
     def zeta(self, batch: Batch) -> Tensor:
@@ -140,6 +145,8 @@ class TopicModel(LSTMModel):
     def cell(self, directions: int, inputs: int) -> Cell:
         """A layer whose weights come from the topics."""
         c = self.config
+        if c.cell == "paper":
+            return PaperTopicCell(directions, inputs, c.hidden, c.topics)
         return TopicCell(directions, inputs, c.hidden, c.dropout, c.rank, c.topics)
 
     def prior(self, batch: Batch) -> Gaussian:
@@ -186,6 +193,8 @@ class BothModel(TopicModel, ContextModel):
     def cell(self, directions: int, inputs: int) -> Cell:
         """A layer whose weights come from both."""
         c = self.config
+        if c.cell == "paper":
+            return PaperBothCell(directions, inputs, c.hidden, c.rank, c.topics)
         return BothCell(directions, inputs, c.hidden, c.dropout, c.rank, c.topics)
 
     def known(self, batch: Batch, theta: Tensor) -> Given:

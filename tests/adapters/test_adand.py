@@ -9,6 +9,11 @@ import pytest
 import torch
 from dialbench_adapters.adand import BothModel, TopicConfig
 from dialbench_adapters.blocks.adaptive import BothCell, ContextCell, TopicCell
+from dialbench_adapters.blocks.adaptive_paper import (
+    PaperBothCell,
+    PaperContextCell,
+    PaperTopicCell,
+)
 from dialbench_adapters.blocks.latent import Gaussian
 from dialbench_adapters.blocks.lstm import Given
 from dialbench_adapters.blocks.topics import STOP_WORDS, TopicInferrer, kl_weight, topical_words
@@ -95,6 +100,7 @@ class TestSizes:
             "topic_annealing=-1",
             "topic_rate=0",
             "diversity=-1.0",
+            "cell=own",
         ],
     )
     def test_what_cannot_be_built(self, option):
@@ -265,6 +271,68 @@ class TestCells:
 
 
 VOCABULARY = Vocabulary(["the", "river", "!", "boat", "it", "sail", "3", "n't", "wind"])
+
+
+PAPER = {
+    "context": lambda d: PaperContextCell(d, IN, H, R),
+    "topic": lambda d: PaperTopicCell(d, IN, H, K),
+    "both": lambda d: PaperBothCell(d, IN, H, R, K),
+}
+
+
+class TestPaperCells:
+    GIVEN = TestCells.GIVEN
+
+    @staticmethod
+    def matrix(factors: nn.Module, way: int, s: torch.Tensor) -> torch.Tensor:
+        """W = U diag(s) V', over [x; h]."""
+        columns = torch.cat([factors.of_input[way], factors.of_state[way]])
+        return factors.last[way].T @ torch.diag(s) @ columns.T
+
+    @pytest.mark.parametrize("directions", [1, 2])
+    @pytest.mark.parametrize("name", PAPER)
+    def test_equal_the_equations_with_matrices_built_in_full(self, name, directions):
+        cell = shaken(PAPER[name](directions))
+        x = random(directions, T, N, IN)
+        found = run(cell, x, self.GIVEN)
+        for way in range(directions):
+            for n in range(N):
+                zeta, theta = self.GIVEN.context[n], self.GIVEN.topics[n]
+                h, c = (torch.zeros(H, dtype=torch.float64) for _ in range(2))
+                xi, xi_cell = (torch.zeros(R, dtype=torch.float64) for _ in range(2))
+                for t in range(T):
+                    if name != "topic":
+                        phi = cell.beside
+                        gates = phi.input[way].T @ torch.cat([zeta, h]) + phi.recurrent[way].T @ xi
+                        gates = gates + phi.input_bias[way] + phi.recurrent_bias[way]
+                        i, f, o, g = gates.chunk(4)
+                        xi_cell = f.sigmoid() * xi_cell + i.sigmoid() * g.tanh()
+                        xi = o.sigmoid() * xi_cell.tanh()
+                        w = self.matrix(cell.local, way, xi)
+                    if name == "topic":
+                        w = self.matrix(cell.topical, way, theta)
+                    elif name == "both":
+                        psi = cell.gate[way].T @ torch.cat([xi, theta]) + cell.gate_bias[way, 0]
+                        psi = psi.sigmoid()[:, None]
+                        w = psi * w + (1 - psi) * self.matrix(cell.topical, way, theta)
+                    i, f, o, g = (w @ torch.cat([x[way, t, n], h]) + cell.bias[way, 0]).chunk(4)
+                    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+                    h = o.sigmoid() * c.tanh()
+                    assert torch.allclose(found[t][0][way, n], h)
+
+    def test_sizes_of_the_papers_matrices(self):
+        """U: 4h x K, V: (h + x) x K, beside them the gates' biases."""
+        assert size(PaperTopicCell(1, 300, 300, 5)) == 1_200 * 5 + 600 * 5 + 1_200
+        beside = 4 * 600 * (600 + 600) + 2 * 4 * 600
+        context = 1_200 * 600 + 600 * 600 + 1_200 + beside
+        assert size(PaperContextCell(1, 300, 300, 600)) == context
+
+    @pytest.mark.parametrize("name", ["adand", "adand-context", "adand-topic"])
+    def test_every_layer_has_them(self, ready, name):
+        model, _ = ready(f"{name}[cell=paper]")
+        kinds = {type(cell) for part in (model.encoder, model.decoder) for cell in part.cells}
+        assert kinds <= {PaperBothCell, PaperContextCell, PaperTopicCell}
+        assert len(kinds) == 1
 
 
 class TestTopicalWords:

@@ -34,6 +34,7 @@ SYSTEMS = [
     "dvs2s[content_words=100]",
     "seq2seq-lstm",
     "adand-context",
+    "adand-context[cell=paper]",
     "ta-seq2seq",
     "ta-seq2seq[bounded=true]",
 ]
@@ -45,7 +46,9 @@ LATENT = [
     "svt[start=scratch,response_tokens=20]",
     "svt[start=scratch,norm=pre,response_tokens=20]",
     "adand-topic",
+    "adand-topic[cell=paper]",
     "adand",
+    "adand[cell=paper]",
     "cvae-lstm[kl_annealing=0]",
     "cvae-lstm[kl_annealing=0,attended=false]",
 ]
