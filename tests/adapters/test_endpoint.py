@@ -565,6 +565,18 @@ def test_the_row_says_what_it_was(serve, command, tmp_path):
     assert told["reported"] == ["served-7b"]
 
 
+def test_several_responses_are_asked_for_once_each_with_seeds_of_their_own(
+    serve, command, tmp_path
+):
+    server = serve()
+    drawn = *options(server, tmp_path), "--samples", "3", "--decoding", "sample"
+    spoken = command("run", *drawn)
+    assert spoken.code == 0, spoken.err
+    assert len(server.bodies) == len({body["seed"] for body in server.bodies}) == 3 * 20
+    assert command("run", *drawn).code == 0
+    assert len(server.bodies) == 3 * 20
+
+
 def test_an_interruption_does_not_wait_for_the_server(serve, tmp_path):
     server = serve(pause=20.0)
     # A job that a shell started in the background ignores it, and so would its children.
