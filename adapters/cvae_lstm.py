@@ -123,7 +123,7 @@ class CVAELSTM(LSTMAdapter):
         family="variational",
         summary="Seq2Seq of LSTMs with a Gaussian latent variable and a bag of words",
         paper="Cai et al., Adaptive Parameterization for Neural Dialogue Generation",
-        year=2019,
+        year=2020,
     )
     Config = CVAELSTMConfig
     config: CVAELSTMConfig

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -71,7 +71,7 @@ class S2SAModel(Seq2SeqModel):
 class MessageAdapter(WordAdapter):
     """What all systems of the DVS2S paper share: they read a message and train by AdaDelta."""
 
-    Config = S2SAConfig
+    Config: ClassVar[type] = S2SAConfig
     config: S2SAConfig
 
     def respond(self, contexts: Sequence[Context], decoding: Decoding, run: Run) -> list[str]:

@@ -119,13 +119,17 @@ class LSTMModel(DialogueModel):
     def advance(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """(N, T) tokens -> (N, T, h), and the state behind them; beams share their memory."""
         example, row = state.example, state.row
-        x = self.dropout(self.response_embedding(tokens))
-        tops, states = self.decoder(x, row["states"], row["fixed"], state.shared)
+        tops, states = self.write(self.dropout(self.response_embedding(tokens)), state)
         examples = len(example["memory"])
         queries = tops.reshape(examples, -1, tops.shape[-1])  # (B, W * T, h)
         found = self.attention(queries, example["memory"], example["seen"])
         after = replace(state, row={**row, "states": states}, length=state.length + 1)
         return self.dropout(found).view_as(tops), after
+
+    def write(self, x: Tensor, state: State) -> tuple[Tensor, list[Parts]]:
+        """(N, T, e) words -> (N, T, h) top states, and the states of all layers behind them."""
+        row = state.row
+        return self.decoder(x, row["states"], row["fixed"], state.shared)  # type: ignore[no-any-return]
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """(B * width,) tokens -> logits (B * width, V)."""
@@ -199,7 +203,7 @@ class Seq2SeqLSTM(LSTMAdapter):
         family="recurrent",
         summary="LSTM encoder-decoder with attention behind the decoder",
         paper="Cai et al., Adaptive Parameterization for Neural Dialogue Generation",
-        year=2019,
+        year=2020,
     )
     Config = LSTMConfig
     config: LSTMConfig

@@ -37,6 +37,7 @@ SYSTEMS = [
     "adand-context[cell=paper]",
     "ta-seq2seq",
     "ta-seq2seq[bounded=true]",
+    "ta-seq2seq-lstm",
 ]
 # What the true response teaches them does not show in the logits that answering gives.
 LATENT = [

@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from dialbench_adapters.blocks.topic_words import messages
 from dialbench_adapters.blocks.twitter_lda import Topics
 from dialbench_adapters.s2sa import S2SAConfig, S2SAModel
-from dialbench_adapters.ta_seq2seq import TASeq2SeqConfig, TASeq2SeqModel, messages
+from dialbench_adapters.ta_seq2seq import TASeq2SeqConfig, TASeq2SeqModel
 
 from dialbench.adapter import Registry, Run
 from dialbench.errors import InputError, StorageError

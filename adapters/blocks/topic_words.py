@@ -1,0 +1,213 @@
+"""Words of a message's topic, which answers attend to and prefer (models.md C3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from dialbench.adapter import Run
+from dialbench.neural.data import Batch, build_vocabulary
+from dialbench.neural.model import DialogueModel, Losses, State, word_loss
+from dialbench.neural.randomness import seed_of
+from dialbench.records import Split
+from dialbench.text.vocabulary import PAD, Vocabulary
+
+from . import twitter_lda
+from .embedding import WordAdapter, WordConfig
+from .recurrent import AdditiveAttention
+from .topics import topical_words
+from .twitter_lda import Messages, Topics
+
+_TOLD = 10
+
+
+@dataclass(frozen=True)
+class TopicWordsConfig(WordConfig):
+    """The topic model, and how its words are preferred.
+
+    Attributes:
+        lda_topics: T; the paper has 200 for 5 million pairs.
+        topic_words: the most topic words that a message gets.
+        sweeps: of Gibbs sampling.
+        bounded: whether tanh bounds the scores of words.
+    """
+
+    lda_topics: int = 50
+    topic_words: int = 100
+    sweeps: int = 1_000
+    bounded: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.demand_positive("lda_topics", "topic_words", "sweeps")
+
+
+class TopicWords(nn.Module):
+    """What is fixed once the topic model is: buffers that are not trained.
+
+    Args:
+        topics: the fitted topic model over V words.
+        count: K, the most words of a topic.
+    """
+
+    logs: Tensor
+    prior: Tensor
+    of_words: Tensor
+    numbers: Tensor
+    rows: Tensor
+
+    def __init__(self, topics: Topics, count: int) -> None:
+        super().__init__()
+        numbers = np.full((len(topics.messages), count), PAD)  # PAD behind the last
+        for row, words in enumerate(topics.best(count)):
+            numbers[row, : len(words)] = words
+        distinct, rows = np.unique(numbers, return_inverse=True)
+        self.distinct = len(distinct)
+        logs, of_words = topics.logs.copy(), topics.of_words.copy()
+        logs[topics.words.sum(0) + topics.background == 0] = 0.0  # words that tell nothing
+        of_words[PAD] = 0.0
+        fixed = {
+            "logs": logs.astype(np.float32),  # (V, T) log-probabilities of words, by topic
+            "prior": topics.prior.astype(np.float32),  # (T,)
+            "of_words": of_words.astype(np.float32),  # (V, T) p(topic | word), 0 for PAD
+            "numbers": numbers,  # (T, K) the words of each topic
+            "rows": rows.reshape(numbers.shape),  # (T, K) their places among the distinct ones
+        }
+        for name, value in fixed.items():
+            self.register_buffer(name, torch.from_numpy(value), persistent=False)
+
+    def infer(self, source: Tensor) -> Tensor:
+        """(B, S) tokens -> (B,) the likeliest topic of each message."""
+        return (self.prior + self.logs[source].sum(1)).argmax(-1)
+
+
+class TopicAware(DialogueModel):
+    """A model that attends to topic words and adds their scores to those of all words.
+
+    Attributes:
+        output: from a readout to Psi_V, the scores of all V words.
+    """
+
+    output: nn.Linear
+
+    def learn_topics(
+        self, config: TopicWordsConfig, topics: Topics, asked: int, hidden: int
+    ) -> None:
+        """Makes the parts that know of topics.
+
+        Args:
+            config: sizes.
+            topics: the fitted topic model.
+            asked: size of what attention is asked with, the decoder's state and the message's.
+            hidden: of that attention.
+        """
+        readout = self.output.in_features
+        self.topics = TopicWords(topics, config.topic_words)
+        self.topic_attention = AdditiveAttention(config.lda_topics, asked, hidden)
+        self.bonus = nn.Embedding(self.topics.distinct, readout + 1)
+        bound = readout**-0.5
+        nn.init.uniform_(self.bonus.weight, -bound, bound)  # as that of the output
+        self.bounded = config.bounded
+
+    def topical(self, batch: Batch, message: Tensor) -> dict[str, Tensor]:
+        """What belongs to each example: its topic words, and h_T (B, n) that asks for them."""
+        topic = self.topics.infer(batch.source)
+        numbers = self.topics.numbers[topic]  # (B, K)
+        words = self.topics.of_words[numbers].to(message.dtype)  # (B, K, T)
+        return {
+            "message": message,
+            "numbers": numbers,
+            "words": words,
+            "word_keys": self.topic_attention.key(words),  # (B, K, hidden)
+            "bonus": self.bonus(self.topics.rows[topic]),  # (B, K, k + 1)
+        }
+
+    def about(self, query: Tensor, state: State) -> Tensor:
+        """o, (B, W, T), for states (B, W, h); 0 where a message has no topic words."""
+        example = state.example
+        told = example["message"][:, None].expand(-1, query.shape[1], -1)
+        there = example["numbers"].ne(PAD)
+        seen = there | ~there.any(1, keepdim=True)  # as a softmax of nothing is no number
+        asked = torch.cat([query, told], -1)
+        return self.topic_attention(example["words"], example["word_keys"], asked, seen)  # type: ignore[no-any-return]
+
+    def scores(self, readouts: Tensor, state: State) -> Tensor:
+        """(B, W, k) readouts -> logits (B, W, V), log(exp Psi_V + exp Psi_K) at topic words."""
+        numbers, bonus = state.example["numbers"], state.example["bonus"]
+        every = self._bound(self.output(readouts))  # Psi_V
+        topical = readouts @ bonus[..., :-1].transpose(1, 2) + bonus[:, None, :, -1]
+        places = numbers[:, None].expand(-1, readouts.shape[1], -1)  # (B, W, K)
+        ahead = self._bound(topical) - every.gather(2, places)  # Psi_K - Psi_V
+        gained = torch.logaddexp(ahead, torch.zeros_like(ahead))
+        return every.scatter_add(2, places, gained.masked_fill(places.eq(PAD), 0.0))
+
+    def _bound(self, scores: Tensor) -> Tensor:
+        return scores.tanh() if self.bounded else scores
+
+    def logits(self, batch: Batch) -> Tensor:
+        """(B, T, V) under the true response."""
+        raise NotImplementedError
+
+    def loss(self, batch: Batch, step: int) -> Losses:
+        """Negative log-likelihood, mean over real target tokens."""
+        return word_loss(self.logits(batch), nn.Identity(), batch)
+
+
+def messages(train: Split, vocabulary: Vocabulary) -> Messages:
+    """Every turn of the training dialogues once, of its words those that are topical."""
+    return Messages.of(_messages(train, vocabulary))
+
+
+def _messages(train: Split, vocabulary: Vocabulary) -> Iterator[tuple[int, list[int]]]:
+    topical = set(topical_words(vocabulary, len(vocabulary)))
+    dialogues: dict[str, dict[str, None]] = {}
+    for example in train:
+        turns = (*example.context, *example.references[:1])
+        dialogues.setdefault(example.dialogue_id, {}).update(dict.fromkeys(turns))
+    for number, distinct in enumerate(dialogues.values()):
+        for turn in distinct:
+            yield number, [n for n in vocabulary.read(turn) if n in topical]
+
+
+class TopicAdapter(WordAdapter):
+    """What systems with topic words share: a topic model, fitted before the model is trained."""
+
+    config: TopicWordsConfig
+    topics: Topics | None = None
+
+    def known_topics(self, size: int) -> Topics:
+        """Those that were fitted; before that, some over `size` words that mean nothing."""
+        return self.topics or Topics.stand_in(self.config.lda_topics, size)
+
+    def fit(self, train: Split, valid: Split, run: Run) -> None:
+        """Fits the topics, then trains the model; both go on where a killed run left them."""
+        vocabulary = build_vocabulary(train, self.config.vocabulary)
+        kept = run.folder / "topics.safetensors"
+        if not kept.exists():
+            c, seed = self.config, seed_of(run.seed, "topics")
+            read = messages(train, vocabulary)
+            twitter_lda.fit(read, c.lda_topics, len(vocabulary), c.sweeps, seed).save(kept)
+        self.topics = Topics.load(kept)
+        super().fit(train, valid, run)
+
+    def save_words(self, folder: Path) -> None:
+        """Writes vocabulary.json and topics.safetensors."""
+        super().save_words(folder)
+        if self.topics is not None:
+            self.topics.save(folder / "topics.safetensors")
+
+    def load_words(self, folder: Path) -> None:
+        """Reads what `save_words` wrote."""
+        super().load_words(folder)
+        self.topics = Topics.load(folder / "topics.safetensors")
+
+    def facts(self) -> Mapping[str, Any]:
+        """Also the most frequent words of every topic, most frequent first."""
+        lists = self.topics.best(_TOLD) if self.topics else []
+        return {**super().facts(), "topics": [self.vocabulary.decode(row) for row in lists]}
