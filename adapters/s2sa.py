@@ -71,7 +71,7 @@ class S2SAModel(Seq2SeqModel):
 class MessageAdapter(WordAdapter):
     """What all systems of the DVS2S paper share: they read a message and train by AdaDelta."""
 
-    Config: ClassVar[type] = S2SAConfig
+    Config: ClassVar[type[S2SAConfig]] = S2SAConfig
     config: S2SAConfig
 
     def respond(self, contexts: Sequence[Context], decoding: Decoding, run: Run) -> list[str]:
