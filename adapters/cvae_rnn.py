@@ -35,7 +35,7 @@ from .blocks.latent import (
     noise,
     two_layers,
 )
-from .blocks.recurrent import RecurrentEncoder, StackedGRU
+from .blocks.recurrent import OF_WORDS, RecurrentEncoder, StackedGRU
 
 _SPEAKERS = 2
 
@@ -84,7 +84,7 @@ class CVAERNNModel(Unattended):
         self.latent, self.kl_annealing = z, config.kl_annealing
         self.embedding = WordEmbedding(vocabulary, e, config.word_spread)
         self.encoder = RecurrentEncoder(e, h, 1, 0.0)
-        self.context = ContextEncoder(2 * h + _SPEAKERS, 2 * h, 1, 0.0)
+        self.context = ContextEncoder(2 * h + _SPEAKERS, 2 * h, 1, 0.0, OF_WORDS)
         self.posterior = nn.Linear(4 * h, 2 * z)
         self.prior = two_layers(2 * h, config.latent_hidden, 2 * z)
         self.bridge = nn.Linear(2 * h + z, config.decoder_hidden)

@@ -222,11 +222,11 @@ class _Scorer:
 
     def __init__(self, dataset: Dataset, settings: ScoringSettings, store: Store) -> None:
         from dialbench.measures import build_metrics
-        from dialbench.metrics import told
+        from dialbench.metrics.told import MEASURES
         from dialbench.scoring import scoring_key
 
         self.dataset, self.store, self.names = dataset, store, settings.metrics
-        self.told = told.find(self.names)
+        self.told = [MEASURES[name] for name in self.names if name in MEASURES]
         self.metrics = build_metrics(
             settings.of_responses(), dataset.train, store.root / "vectors", store.root / "judged"
         )

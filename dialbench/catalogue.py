@@ -206,14 +206,14 @@ def _audit_lines(audit: Mapping[str, Mapping[str, Any]]) -> Iterable[str]:
 
 def metrics() -> list[dict[str, Any]]:
     """Every measure with its title, direction, signature and what it needs."""
-    from dialbench.metrics import registry, told
+    from dialbench.metrics import registry
     from dialbench.metrics.base import Metric
-    from dialbench.metrics.told import Told
+    from dialbench.metrics.told import MEASURES, Told
     from dialbench.reporting.presentation import column_of
 
     measured = registry.create(registry.names(), registry.MetricSettings())
     needs = {metric.name: sorted(metric.needs) for metric in measured}
-    every: list[Metric[Any] | Told] = [*measured, *told.find(told.names())]
+    every: list[Metric[Any] | Told] = [*measured, *MEASURES.values()]
     return [
         {
             "name": metric.name,

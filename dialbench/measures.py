@@ -94,7 +94,7 @@ class ScoringSettings:
 
     def of_responses(self) -> ScoringSettings:
         """The same without the measures that a run tells beside the responses."""
-        measured = tuple(name for name in self.metrics if name not in told.names())
+        measured = tuple(name for name in self.metrics if name not in told.MEASURES)
         return replace(self, metrics=measured)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from .lstm import Cell, Given, LSTMCell, Parts, activated, product, weights
+from .lstm import Cell, Given, LSTMCell, Parts, product, stepped, weights
 
 
 class JointFactors(nn.Module):
@@ -51,9 +51,7 @@ class PaperCell(Cell):
 
     def close(self, gates: Tensor, c: Tensor) -> Parts:
         """From W [x; h] (D, N, 4h) and the cell state before to the state after."""
-        i, f, o, g = activated(gates + self.bias)
-        c = torch.addcmul(f * c, i, g)
-        return o * c.tanh(), c
+        return stepped(gates + self.bias, c)
 
 
 class PaperTopicCell(PaperCell):

@@ -66,11 +66,14 @@ class ContextEncoder(nn.Module):
         hidden: h, size of each layer's state.
         layers: how many are stacked.
         dropout: between the layers.
+        gain: as of `StackedGRU`.
     """
 
-    def __init__(self, inputs: int, hidden: int, layers: int, dropout: float) -> None:
+    def __init__(
+        self, inputs: int, hidden: int, layers: int, dropout: float, gain: float = OF_STATES
+    ) -> None:
         super().__init__()
-        self.gru = StackedGRU(inputs, hidden, layers, dropout, OF_STATES)
+        self.gru = StackedGRU(inputs, hidden, layers, dropout, gain)
 
     def forward(self, turns: Conversation, states: list[Tensor] | None = None) -> Tensor:
         """The top state c_u after the last utterance, (B, h), from states of (B, h) a layer."""

@@ -109,6 +109,13 @@ def activated(gates: Tensor) -> Parts:
     return *opened.sigmoid().split_with_sizes([h, h, h], -1), candidate.tanh()
 
 
+def stepped(gates: Tensor, c: Tensor) -> Parts:
+    """(h, c) of a plain LSTM from its gates (..., 4h) and the cell state before."""
+    i, f, o, g = activated(gates)
+    c = torch.addcmul(f * c, i, g)
+    return o * c.tanh(), c
+
+
 class LSTMCell(Cell):
     """The LSTM; gates stand in the order input, forget, output, candidate.
 
@@ -140,9 +147,7 @@ class LSTMCell(Cell):
     ) -> Parts:
         """As `Cell.forward`."""
         h, c = state
-        i, f, o, g = activated(torch.baddbmm(at[0], h, self.recurrent))
-        c = torch.addcmul(f * c, i, g)
-        return o * c.tanh(), c
+        return stepped(torch.baddbmm(at[0], h, self.recurrent), c)
 
 
 def plain(x: Tensor) -> Tensor:

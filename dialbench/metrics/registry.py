@@ -255,12 +255,12 @@ def _same_but_for_resources(signature: str, bare: str) -> bool:
 
 
 def _entry(name: str, where: str) -> _Entry:
-    if name in told.names():
+    if name in told.MEASURES:
         raise InputError(
             f"{name} is told by a run, not by responses",
             where=where,
             hint="Name it to dialbench run --metrics.",
         )
     if name not in _ENTRIES:
-        raise UnknownName.of("metric", name, _ENTRIES, where=where)
+        raise UnknownName.of("metric", name, [*_ENTRIES, *told.MEASURES], where=where)
     return _ENTRIES[name]

@@ -6,7 +6,7 @@ These rest on no response, so they have neither intervals nor tests of significa
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from dialbench.metrics.base import Direction
@@ -48,16 +48,6 @@ class Told:
         except _Untold as reason:
             return Score(math.nan, 0, self.signature, reason=str(reason))
         return Score(value, 0, f"{self.signature}|{further}" if further else self.signature)
-
-
-def names() -> list[str]:
-    """The names of all of them."""
-    return list(_KNOWN)
-
-
-def find(chosen: Iterable[str]) -> list[Told]:
-    """Those that are among the measures of these names, in this order."""
-    return [_KNOWN[name] for name in chosen if name in _KNOWN]
 
 
 def _perplexity(result: Result, _: Responses) -> tuple[float, str]:
@@ -122,4 +112,5 @@ _ALL = (
         "seconds-per-word", "lower", "of:all answers|tok:default", _seconds_per_word, clocked=True
     ),
 )
-_KNOWN = {told.name: told for told in _ALL}
+MEASURES = {told.name: told for told in _ALL}
+"""All of them by name."""

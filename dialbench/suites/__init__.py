@@ -270,7 +270,7 @@ def _check_columns(suite: Suite, file: str) -> None:
             raise UnknownName.of(
                 "printed column", column.printed, table.columns, where=f"{where}.printed"
             )
-        if not column.absent and column.metric not in told.names():
+        if not column.absent and column.metric not in told.MEASURES:
             registry.needs([column.metric], where=f"{where}.metric")
         if column.share_of and column.share_of not in rows:
             raise UnknownName.of("row", column.share_of, rows, where=f"{where}.share_of")

@@ -195,6 +195,23 @@ def demand_elbo(build, eight, tmp_path):
     return demand
 
 
+@pytest.fixture(scope="session")
+def demand_orderless_bag():
+    """Responses word for word backwards must change the words' loss, and never the bag's."""
+    from dialbench.text.vocabulary import PAD
+
+    def demand(model, batch) -> None:
+        turned = batch.target.clone()
+        for row, end in enumerate((batch.target.ne(PAD).sum(1) - 1).tolist()):
+            turned[row, :end] = turned[row, :end].flip(0)
+        before = model.loss(batch, 0).parts
+        after = model.loss(replace(batch, target=turned), 0).parts
+        assert after["bow"].item() == pytest.approx(before["bow"].item())
+        assert after["nll"].item() != pytest.approx(before["nll"].item())
+
+    return demand
+
+
 TALK = ["Is the bakery open?", "it opens at seven.", "call their office.", "over there, i think."]
 END = "<|end|>"
 

@@ -8,7 +8,8 @@ import pytest
 
 from dialbench.errors import InputError
 from dialbench.measures import ScoringSettings, build_metrics
-from dialbench.metrics import registry, told
+from dialbench.metrics import registry
+from dialbench.metrics.told import MEASURES
 from dialbench.records import Decoding, Example, Job, Responses, Result, Score
 
 JOB = Job("a", "demo", 1, Decoding(), "quick")
@@ -21,10 +22,9 @@ FACTS = {"parameters": 12, "trained_parameters": 9, "random_parameters": 3, "bes
 
 
 def of(name: str, *texts: str, seconds: float = 2.0, curve=(), **facts) -> Score:
-    [measure] = told.find([name])
     examples = [Example(str(i), str(i), ("hi",), ("yes",)) for i in range(len(texts))]
     responses = Responses(JOB, examples, texts, seconds, "cpu (fast)")
-    return measure.score(Result(JOB, "done", facts=facts, curve=curve), responses)
+    return MEASURES[name].score(Result(JOB, "done", facts=facts, curve=curve), responses)
 
 
 def test_perplexity_is_of_the_weights_that_answer_and_bounds_latents():
@@ -80,7 +80,7 @@ def test_no_speed_without_words_time_or_a_model(reason, texts, more):
 
 
 def test_none_has_the_name_of_a_measure_of_responses():
-    assert not set(told.names()) & set(registry.names())
+    assert not set(MEASURES) & set(registry.names())
 
 
 def test_responses_alone_do_not_tell_it():

@@ -223,6 +223,20 @@ def test_what_the_paper_prints_in_percent_is_compared_as_a_fraction(result, scor
     assert table.rows[6].cells["emb-average:difference"].text == "1.00 (2)"
 
 
+def test_a_measure_that_the_run_tells_stands_beside_the_printed_one(result):
+    suite = suites.load("dvs2s-4")
+    assert suite.metrics == ("word-recall",)
+    found = {
+        f"{words} content words": [result(label, {"word-recall": Score(recall, 0, "word-recall")})]
+        for words, label, recall in ((0, "a", 0.5), (100, "b", 0.75))
+    } | {"1000 content words": [result("c", {})]}
+    table = beside(suite, suite.groups[0], found, {}, Rules()).table
+    recalls = [row.cells["word-recall"] for row in table.rows[:3]]
+    assert [cell.value for cell in recalls] == [0.5, 0.75, None]
+    assert recalls[2].reason == "not scored"
+    assert table.rows[0].cells["word-recall:difference"].value == pytest.approx(0.5 - 0.6302)
+
+
 class TestShares:
     SUITE = suites.load("dvs2s-speed")
 

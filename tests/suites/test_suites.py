@@ -71,9 +71,9 @@ def test_rows_and_columns_are_the_papers_in_its_order(name: str) -> None:
     assert list(dict.fromkeys(c.printed for c in suite.columns)) == list(table.columns)
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", [*TABLES, "adand-4"])
 def test_every_row_is_a_system_with_options_that_fit(name: str) -> None:
-    suite = load(name)
+    suite = suites.load_runnable(name)
     systems, missing = systems_of(suite, Registry())
     assert systems.keys() == {row.name for row in suite.rows if row.system}
     assert missing.keys() == {row.name for row in suite.rows if row.absent}
@@ -157,6 +157,11 @@ FAULTS = {
         '"dist-1"',
         '"dist-4"',
         "mine.toml:column[0].metric: unknown metric 'dist-4'. Did you mean 'dist-",
+    ),
+    "share of no row": (
+        'metric = "dist-1"',
+        'metric = "dist-1"\nshare_of = "Alternate"',
+        "mine.toml:column[0].share_of: unknown row 'Alternate'. Did you mean 'Alt'?",
     ),
     "unknown dataset": (
         '"DailyDialog"',
