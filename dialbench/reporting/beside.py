@@ -83,7 +83,8 @@ def _shares(
 ) -> dict[str, list[Result]]:
     """The results with the column's measure as a share of one row's mean over its seeds."""
     name, of = column.metric, column.share_of
-    whole = [score.value for r in results.get(of, ()) if (score := r.scores.get(name))]
+    found = [r.scores[name] for r in results.get(of, ()) if name in r.scores]
+    whole = [score.value for score in found if score.available]
     mean = sum(whole) / len(whole) if sum(whole) > 0 else math.nan
 
     def shared(result: Result) -> Result:
@@ -94,7 +95,7 @@ def _shares(
         share = Score(score.value / mean, 0, f"{score.signature}|share of:{of}", reason=reason)
         return replace(result, scores={**result.scores, name: share})
 
-    return {label: [shared(result) for result in found] for label, found in results.items()}
+    return {label: [shared(result) for result in row] for label, row in results.items()}
 
 
 def _ours(asked: SuiteColumn, printed: PrintedTable) -> Column:

@@ -211,7 +211,8 @@ def load(name: str, *, where: str = "--suite") -> Suite | TopicSuite | CountSuit
     if value.get("kind") == "counts":
         return _checked(value, CountSuite, file)
     if value.get("kind") == "topic words":
-        return _rows_checked(_checked(value, TopicSuite, file), file, (), ())
+        topics = _checked(value, TopicSuite, file)
+        return _rows_checked(topics, file, (), [topics.printed_table().dataset])
     suite = _checked(value, Suite, file)
     _check_columns(suite, file)
     table = suite.printed_table()
@@ -281,7 +282,7 @@ def _rows_checked(
 ) -> _Runnable:
     _refuse_twins([row.name for row in suite.rows], f"{file}:row")
     for number, group in enumerate(suite.groups):
-        if datasets and group.dataset not in datasets:
+        if group.dataset not in datasets:
             where = f"{file}:group[{number}].dataset"
             raise UnknownName.of("dataset", group.dataset, datasets, where=where)
     for number, row in enumerate(suite.rows):

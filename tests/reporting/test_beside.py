@@ -260,6 +260,11 @@ class TestShares:
         assert part["seconds-per-word"].value == pytest.approx(0.25)
         assert part["seconds-per-word:difference"].value == pytest.approx(0.25 - 0.6)
 
+    def test_a_seed_without_a_value_does_not_count(self, timed):
+        theirs = [timed("s2sa", math.nan, seed=1), timed("s2sa", 0.3, seed=2)]
+        _, part = self.cells(S2SA=theirs, DVS2S=[timed("dvs2s", 0.15)])
+        assert part["seconds-per-word"].value == pytest.approx(0.5)
+
     def test_without_that_row_there_is_no_share(self, timed):
         _, part = self.cells(DVS2S=[timed("dvs2s", 0.05)])
         assert part["seconds-per-word"].value is None

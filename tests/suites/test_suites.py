@@ -200,6 +200,16 @@ def test_a_fault_names_the_file_and_the_key(mine, case: str) -> None:
     assert "\n" not in caught.value.message
 
 
+def test_rows_of_topics_are_checked_too(tmp_path) -> None:
+    path = tmp_path / "topics.toml"
+    path.write_text(
+        'kind = "topic words"\nsummary = "s"\npaper = "adand"\ntable = "4"\n'
+        '[[group]]\ncorpus = "demo"\ndataset = "AdaND mix"\n[[row]]\nlabel = "a"\nsystem = "adand"\n'
+    )
+    with pytest.raises(InputError, match=r"group\[0\]\.dataset: .* Did you mean 'AdaND mixture'"):
+        suites.load(str(path))
+
+
 def test_a_wrong_name_gets_a_near_match() -> None:
     with pytest.raises(
         InputError, match=r"--suite: unknown suite 'paraformer1'\. Did you mean 'para"
