@@ -204,7 +204,8 @@ def test_rows_of_topics_are_checked_too(tmp_path) -> None:
     path = tmp_path / "topics.toml"
     path.write_text(
         'kind = "topic words"\nsummary = "s"\npaper = "adand"\ntable = "4"\n'
-        '[[group]]\ncorpus = "demo"\ndataset = "AdaND mix"\n[[row]]\nlabel = "a"\nsystem = "adand"\n'
+        '[[group]]\ncorpus = "demo"\ndataset = "AdaND mix"\n'
+        '[[row]]\nlabel = "a"\nsystem = "adand"\n'
     )
     with pytest.raises(InputError, match=r"group\[0\]\.dataset: .* Did you mean 'AdaND mixture'"):
         suites.load(str(path))
