@@ -145,7 +145,8 @@ class TopicAware(DialogueModel):
         places = numbers[:, None].expand(-1, readouts.shape[1], -1)  # (B, W, K)
         ahead = self._bound(topical) - every.gather(2, places)  # Psi_K - Psi_V
         gained = torch.logaddexp(ahead, torch.zeros_like(ahead))
-        return every.scatter_add(2, places, gained.masked_fill(places.eq(PAD), 0.0))
+        gained = gained.masked_fill(places.eq(PAD), 0.0)
+        return every.scatter_add(2, places, gained.to(every.dtype))  # autocast: logaddexp is float32
 
     def _bound(self, scores: Tensor) -> Tensor:
         return scores.tanh() if self.bounded else scores
