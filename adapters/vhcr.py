@@ -9,7 +9,7 @@ VHCR. In training context utterances are dropped, so that z_conv is needed; word
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -60,7 +60,9 @@ class VHCRModel(VariationalModel):
         super().__init__(config, vocabulary, known=latent)
         self.utterance_drop = config.utterance_drop
         self.inference = RecurrentEncoder(2 * h, h, 1, 0.0, OF_STATES)
-        self.conversation_posterior = GaussianNetwork.of_states(2 * h, config.latent_hidden, latent)
+        self.conversation_posterior = GaussianNetwork.of_states(
+            2 * h, config.latent_hidden, latent, config.latent_spread
+        )
         self.context_bridge = nn.Linear(latent, layers * h)
         self.unk_utterance = nn.Parameter(torch.randn(2 * h) * 0.1)
 
@@ -86,8 +88,9 @@ class VHCRModel(VariationalModel):
         """The negative evidence lower bound, both KL annealed, for each real target token."""
         turns, response = self.conversation(batch), self.response(batch)
         of_conversation, of_sentence = noise(batch, 2 * self.latent).chunk(2, -1)
-        posterior = self.infer(turns.then(response))
-        conv = posterior.sample(of_conversation)
+        whole = turns.then(response)
+        conv = self.infer(whole).sample(of_conversation)
+        posterior = self.infer(replace(whole, vectors=self.for_divergence(whole.vectors)))
         if self.training:
             turns = turns.drop(self.unk_utterance, self.utterance_drop)
         summary = self.summary(turns, conv)
@@ -104,7 +107,7 @@ class VHCR(WordAdapter):
     """The variational hierarchical conversation RNN."""
 
     name = "vhcr"
-    version = 2
+    version = 3
     card = Card(
         title="VHCR",
         family="variational",

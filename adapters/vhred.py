@@ -31,16 +31,21 @@ class LatentConfig(HREDConfig):
     Attributes:
         latent: size of a latent variable.
         latent_hidden: size of the hidden layers of prior and posterior.
+        latent_spread: standard deviation of prior and posterior at the start. In the code of VHRED
+            it is 0.26: softplus(0) times `scale_latent_variable_variances` = 0.1.
+        kl_to_encoders: whether the KL teaches also the encoders, or prior and posterior alone.
         kl_annealing: updates over which the weight of the KL rises from 0 to 1.
     """
 
     latent: int = 300
     latent_hidden: int = 512
+    latent_spread: float = 1.0
+    kl_to_encoders: bool = True
     kl_annealing: int = 25_000
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.demand_positive("latent", "latent_hidden")
+        self.demand_positive("latent", "latent_hidden", "latent_spread")
         if self.kl_annealing < 0:
             raise ValueError("kl_annealing must be at least 0")
 
@@ -79,8 +84,9 @@ class VariationalModel(HREDModel):
         super().__init__(config, vocabulary, known, known + config.latent)
         h, hidden, latent = config.hidden, config.latent_hidden, config.latent
         self.latent, self.kl_annealing = latent, config.kl_annealing
-        self.prior = GaussianNetwork.of_states(h + known, hidden, latent)
-        self.posterior = GaussianNetwork.of_states(h + known + 2 * h, hidden, latent)
+        self.kl_to_encoders, spread = config.kl_to_encoders, config.latent_spread
+        self.prior = GaussianNetwork.of_states(h + known, hidden, latent, spread)
+        self.posterior = GaussianNetwork.of_states(h + known + 2 * h, hidden, latent, spread)
 
     def response(self, batch: Batch) -> Tensor:
         """(B, 2h): the responses, read like every other utterance."""
@@ -99,9 +105,13 @@ class VariationalModel(HREDModel):
         self, context: Tensor, response: Tensor, drawn: Tensor
     ) -> tuple[State, Tensor]:
         """As `begin_by_prior` with z of q(z | c, r), and KL(q || p), (B,)."""
-        posterior = self.posterior(context, response)
-        divergence = posterior.divergence(self.prior(context))
-        return self.begin(context, posterior.sample(drawn)), divergence
+        z = self.posterior(context, response).sample(drawn)
+        c, r = self.for_divergence(context), self.for_divergence(response)
+        return self.begin(context, z), self.posterior(c, r).divergence(self.prior(c))
+
+    def for_divergence(self, read: Tensor) -> Tensor:
+        """What encoders gave, cut off from them where the KL must not teach them."""
+        return read if self.kl_to_encoders else read.detach()
 
 
 class VHREDModel(VariationalModel):
@@ -133,7 +143,7 @@ class VHRED(WordAdapter):
     """The latent variable hierarchical recurrent encoder-decoder."""
 
     name = "vhred"
-    version = 2
+    version = 3
     card = Card(
         title="VHRED",
         family="variational",

@@ -73,12 +73,21 @@ class GaussianNetwork(nn.Module):
         )
 
     @classmethod
-    def of_states(cls, inputs: int, hidden: int, latent: int) -> GaussianNetwork:
-        """One that reads recurrent states, which differ too little to be heard beside N(0, 1)."""
+    def of_states(cls, inputs: int, hidden: int, latent: int, spread: float) -> GaussianNetwork:
+        """One that reads recurrent states, whose differences it passes on undiminished.
+
+        Args:
+            inputs: size of what it depends on.
+            hidden: size of the two hidden layers.
+            latent: size of the latent variable.
+            spread: standard deviation at the start, in about every dimension.
+        """
         network = cls(inputs, hidden, latent)
-        for layer in network.layers:
-            if isinstance(layer, nn.Linear):
-                nn.init.xavier_uniform_(layer.weight, nn.init.calculate_gain("tanh"))
+        linear = [layer for layer in network.layers if isinstance(layer, nn.Linear)]
+        for layer in linear:
+            nn.init.xavier_uniform_(layer.weight, nn.init.calculate_gain("tanh"))
+            nn.init.zeros_(layer.bias)
+        nn.init.constant_(linear[-1].bias.detach()[latent:], 2 * math.log(spread))
         return network
 
     def forward(self, *given: Tensor) -> Gaussian:

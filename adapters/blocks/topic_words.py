@@ -146,7 +146,8 @@ class TopicAware(DialogueModel):
         ahead = self._bound(topical) - every.gather(2, places)  # Psi_K - Psi_V
         gained = torch.logaddexp(ahead, torch.zeros_like(ahead))
         gained = gained.masked_fill(places.eq(PAD), 0.0)
-        return every.scatter_add(2, places, gained.to(every.dtype))  # autocast: logaddexp is float32
+        # Autocast keeps logaddexp, and with it what is gained, in float32.
+        return every.scatter_add(2, places, gained.to(every.dtype))
 
     def _bound(self, scores: Tensor) -> Tensor:
         return scores.tanh() if self.bounded else scores

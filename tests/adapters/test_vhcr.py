@@ -96,6 +96,22 @@ class TestLoss:
         assert parts["kl_conversation"].item() == pytest.approx(kl_conversation)
         assert parts["kl_sentence"].item() == pytest.approx(kl_sentence)
 
+    def test_the_divergences_can_be_kept_from_the_encoders(self, ready):
+        sizes = {**SIZES, "recurrent_dropout": 0.0, "kl_annealing": 1}
+        found = {}
+        for taught in (True, False):
+            model, batch = ready("vhcr", kl_to_encoders=taught, **sizes)
+            names, weights = zip(*model.named_parameters(), strict=True)
+            totals = [model.loss(batch, step).total for step in (0, 1)]
+            words, both = (
+                torch.autograd.grad(total, weights, materialize_grads=True) for total in totals
+            )
+            moved = [n for n, a, b in zip(names, words, both, strict=True) if not a.allclose(b)]
+            found[taught] = {name.partition(".")[0] for name in moved}
+        networks = {"prior", "posterior", "inference", "conversation_posterior"}
+        assert found[False] == networks
+        assert found[True] > networks | {"encoder", "context"}
+
     def test_validation_is_the_elbo_with_weight_one(self, demand_elbo):
         demand_elbo("vhcr[kl_annealing=100000]", "kl_conversation", "kl_sentence", **SIZES)
 

@@ -40,7 +40,15 @@ class TestSizes:
         assert count_parameters(model.bridge)["parameters"] == 525_312 + 300 * 1_024
 
     @pytest.mark.parametrize(
-        "options", ["latent=0", "latent_hidden=0", "kl_annealing=-1", "word_drop=1", "word_drop=-1"]
+        "options",
+        [
+            "latent=0",
+            "latent_hidden=0",
+            "latent_spread=0",
+            "kl_annealing=-1",
+            "word_drop=1",
+            "word_drop=-1",
+        ],
     )
     def test_what_cannot_be_built(self, options):
         with pytest.raises(InputError, match=options.split("=")[0]):
@@ -106,8 +114,33 @@ class TestLoss:
             assert all(p.grad.any() for p in part.parameters())
         assert model.bridge.weight.grad is None
 
+    def test_the_divergence_can_be_kept_from_the_encoders(self, ready):
+        def made(taught: bool):
+            return ready("vhred", kl_to_encoders=taught, recurrent_dropout=0.0, **SIZES)
+
+        def taught_by(part: str, model, batch) -> set[str]:
+            model.zero_grad()
+            context = model.context(model.conversation(batch))
+            state, kl = model.begin_by_posterior(context, model.response(batch), noise(batch, 6))
+            {"kl": kl, "z": torch.cat(state.row)}[part].sum().backward()
+            return {n.partition(".")[0] for n, p in model.named_parameters() if p.grad is not None}
+
+        (model, batch), (whole, _) = made(False), made(True)
+        assert torch.equal(model.loss(batch, 9).total, whole.loss(batch, 9).total)
+        assert taught_by("kl", model, batch) == {"prior", "posterior"}
+        encoders = {"embedding", "encoder", "context"}
+        assert taught_by("kl", whole, batch) == {"prior", "posterior"} | encoders
+        assert taught_by("z", model, batch) == {"posterior", "bridge"} | encoders
+
 
 class TestLatentVariable:
+    @pytest.mark.parametrize("spread", [0.26, 1.0])
+    def test_begins_with_the_spread_told(self, ready, spread):
+        model, batch = ready("vhred", latent_spread=spread, hidden=64, latent=200, latent_hidden=64)
+        context = model.context(model.conversation(batch))
+        for found in (model.prior(context), model.posterior(context, model.response(batch))):
+            assert (found.log_variance / 2).mean().exp().item() == pytest.approx(spread, rel=0.1)
+
     def test_changes_logits(self, ready):
         model, batch = ready("vhred", **SIZES)
         other = replace(batch, seed=6)
