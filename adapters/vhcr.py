@@ -60,11 +60,25 @@ class VHCRModel(VariationalModel):
         super().__init__(config, vocabulary, known=latent)
         self.utterance_drop = config.utterance_drop
         self.inference = RecurrentEncoder(2 * h, h, 1, 0.0, OF_STATES)
+        # z_conv itself is spread as widely as its prior, N(0, I).
         self.conversation_posterior = GaussianNetwork.of_states(
-            2 * h, config.latent_hidden, latent, config.latent_spread
+            2 * h, config.latent_hidden, latent, 1.0
         )
         self.context_bridge = nn.Linear(latent, layers * h)
         self.unk_utterance = nn.Parameter(torch.randn(2 * h) * 0.1)
+        for weights in self.of_conversation():
+            weights.mul_(config.latent_spread)
+
+    def of_conversation(self) -> tuple[Tensor, ...]:
+        """The weights that z_conv meets, wherever it enters; detached."""
+        h, known = self.output.in_features, self.output.in_features + self.latent
+        return (
+            self.context_bridge.weight.detach(),
+            self.context.gru.layers[0].weight_ih_l0.detach()[:, 2 * h :],
+            self.prior.layers[0].weight.detach()[:, h:known],
+            self.posterior.layers[0].weight.detach()[:, h:known],
+            self.bridge.weight.detach()[:, h:known],
+        )
 
     def infer(self, turns: Conversation) -> Gaussian:
         """q(z_conv | utterances)."""

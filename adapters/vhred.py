@@ -31,8 +31,9 @@ class LatentConfig(HREDConfig):
     Attributes:
         latent: size of a latent variable.
         latent_hidden: size of the hidden layers of prior and posterior.
-        latent_spread: standard deviation of prior and posterior at the start. In the code of VHRED
-            it is 0.26: softplus(0) times `scale_latent_variable_variances` = 0.1.
+        latent_spread: standard deviation of prior and posterior at the start, or what scales the
+            weights of a variable whose prior is N(0, I). In the code of VHRED it is 0.26: the root
+            of softplus(0) times `scale_latent_variable_variances` = 0.1.
         kl_to_encoders: whether the KL teaches also the encoders, or prior and posterior alone.
         kl_annealing: updates over which the weight of the KL rises from 0 to 1.
     """

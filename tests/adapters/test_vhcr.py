@@ -199,6 +199,19 @@ class TestAnswering:
 
         assert (found(1.0) - found(-1.0)).abs().amax(-1).min() > 1e-5
 
+    def test_z_conv_enters_as_quietly_as_told(self, ready):
+        model, batch = ready("vhcr", latent_spread=1.0, **SIZES)
+        quiet, _ = ready("vhcr", latent_spread=0.01, **SIZES)
+        for less, usual in zip(quiet.of_conversation(), model.of_conversation(), strict=True):
+            assert torch.allclose(less, usual * 0.01)
+
+        def moved(model: VHCRModel) -> torch.Tensor:
+            turns = model.conversation(batch)
+            loud = [model.summary(turns, torch.full((8, 6), x).double()) for x in (1.0, -1.0)]
+            return (loud[0] - loud[1])[:, :12].abs().amax()
+
+        assert moved(quiet) < 0.05 * moved(model)
+
     def test_z_conv_changes_logits(self, made):
         model, batch = made
         before = model.logits(batch)
