@@ -72,13 +72,14 @@ class VHCRModel(VariationalModel):
     def of_conversation(self) -> tuple[Tensor, ...]:
         """The weights that z_conv meets, wherever it enters; detached."""
         h, known = self.output.in_features, self.output.in_features + self.latent
-        return (
-            self.context_bridge.weight.detach(),
-            self.context.gru.layers[0].weight_ih_l0.detach()[:, 2 * h :],
-            self.prior.layers[0].weight.detach()[:, h:known],
-            self.posterior.layers[0].weight.detach()[:, h:known],
-            self.bridge.weight.detach()[:, h:known],
-        )
+        met = {
+            "context_bridge.weight": slice(None),
+            "context.gru.layers.0.weight_ih_l0": slice(2 * h, None),
+            "prior.layers.0.weight": slice(h, known),
+            "posterior.layers.0.weight": slice(h, known),
+            "bridge.weight": slice(h, known),
+        }
+        return tuple(self.get_parameter(name).detach()[:, place] for name, place in met.items())
 
     def infer(self, turns: Conversation) -> Gaussian:
         """q(z_conv | utterances)."""

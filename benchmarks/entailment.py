@@ -6,7 +6,8 @@ Prints one JSON object. RUNS is a folder that `dialbench run` wrote to; of each 
 responses the first `--limit` count. The peer is sentence-transformers' CrossEncoder with the same
 weights, called once a system on all pairs of a turn and a response; ours judges each different
 pair once. Both times include tokenising. Seconds are of the clock and of all cores; the ratio is
-that of the cores' seconds, which other processes disturb less.
+that of the cores' seconds, which other processes disturb less. Where labels differ, it says by how
+much our label leads.
 """
 
 from __future__ import annotations
@@ -72,18 +73,25 @@ def peer(folder: Path) -> Judge:
     return lambda pairs: theirs.predict(pairs, apply_softmax=True, show_progress_bar=False)
 
 
-def timed(judge: Judge, systems: list[Pairs]) -> tuple[NDArray[np.intp], dict[str, float]]:
-    """The labels of all pairs, and seconds."""
+def timed(judge: Judge, systems: list[Pairs]) -> tuple[NDArray[np.floating], dict[str, float]]:
+    """The labels' probabilities of all pairs, (n, 3), and seconds."""
     judge([("Warm", "up.")])
     start, start_cpu = time.perf_counter(), time.process_time()
-    labels = np.concatenate([judge(pairs).argmax(axis=1) for pairs in systems])
+    shares = np.concatenate([judge(pairs) for pairs in systems])
     clock, cpu = time.perf_counter() - start, time.process_time() - start_cpu
-    return labels, {
+    return shares, {
         "clock_s": round(clock, 2),
         "cpu_s": round(cpu, 2),
-        "pairs_per_clock_s": round(len(labels) / clock, 1),
-        "pairs_per_cpu_s": round(len(labels) / cpu, 1),
+        "pairs_per_clock_s": round(len(shares) / clock, 1),
+        "pairs_per_cpu_s": round(len(shares) / cpu, 1),
     }
+
+
+def margins(own: NDArray[np.floating], other: NDArray[np.floating]) -> list[float]:
+    """By how much our first label leads our second, wherever the labels differ."""
+    differ = own.argmax(axis=1) != other.argmax(axis=1)
+    ranked = np.sort(own[differ], axis=1)
+    return [float(f"{lead:.2g}") for lead in ranked[:, -1] - ranked[:, -2]]
 
 
 def main() -> None:
@@ -105,7 +113,8 @@ def main() -> None:
         "ours": ours,
         "cross_encoder": theirs,
         "ratio": round(theirs["cpu_s"] / ours["cpu_s"], 2),
-        "same_labels": float((own == other).mean()),
+        "margins_where_labels_differ": margins(own, other),
+        "largest_difference": float(f"{np.abs(own - other).max():.2g}"),
         "machine": platform.processor() or platform.machine(),
     }
     print(json.dumps(result, indent=2))
