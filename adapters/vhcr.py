@@ -104,8 +104,8 @@ class VHCRModel(VariationalModel):
         turns, response = self.conversation(batch), self.response(batch)
         of_conversation, of_sentence = noise(batch, 2 * self.latent).chunk(2, -1)
         whole = turns.then(response)
-        conv = self.infer(whole).sample(of_conversation)
-        posterior = self.infer(replace(whole, vectors=self.for_divergence(whole.vectors)))
+        posterior = self.infer(replace(whole, vectors=self.for_latent(whole.vectors)))
+        conv = posterior.sample(of_conversation)
         if self.training:
             turns = turns.drop(self.unk_utterance, self.utterance_drop)
         summary = self.summary(turns, conv)

@@ -34,14 +34,14 @@ class LatentConfig(HREDConfig):
         latent_spread: standard deviation of prior and posterior at the start, or what scales the
             weights of a variable whose prior is N(0, I). In the code of VHRED it is 0.26: the root
             of softplus(0) times `scale_latent_variable_variances` = 0.1.
-        kl_to_encoders: whether the KL teaches also the encoders, or prior and posterior alone.
+        latent_to_encoders: whether what prior and posterior learn teaches the encoders too.
         kl_annealing: updates over which the weight of the KL rises from 0 to 1.
     """
 
     latent: int = 300
     latent_hidden: int = 512
     latent_spread: float = 1.0
-    kl_to_encoders: bool = True
+    latent_to_encoders: bool = True
     kl_annealing: int = 25_000
 
     def __post_init__(self) -> None:
@@ -85,7 +85,7 @@ class VariationalModel(HREDModel):
         super().__init__(config, vocabulary, known, known + config.latent)
         h, hidden, latent = config.hidden, config.latent_hidden, config.latent
         self.latent, self.kl_annealing = latent, config.kl_annealing
-        self.kl_to_encoders, spread = config.kl_to_encoders, config.latent_spread
+        self.latent_to_encoders, spread = config.latent_to_encoders, config.latent_spread
         self.prior = GaussianNetwork.of_states(h + known, hidden, latent, spread)
         self.posterior = GaussianNetwork.of_states(h + known + 2 * h, hidden, latent, spread)
 
@@ -106,13 +106,13 @@ class VariationalModel(HREDModel):
         self, context: Tensor, response: Tensor, drawn: Tensor
     ) -> tuple[State, Tensor]:
         """As `begin_by_prior` with z of q(z | c, r), and KL(q || p), (B,)."""
-        z = self.posterior(context, response).sample(drawn)
-        c, r = self.for_divergence(context), self.for_divergence(response)
-        return self.begin(context, z), self.posterior(c, r).divergence(self.prior(c))
+        c, r = self.for_latent(context), self.for_latent(response)
+        posterior = self.posterior(c, r)
+        return self.begin(context, posterior.sample(drawn)), posterior.divergence(self.prior(c))
 
-    def for_divergence(self, read: Tensor) -> Tensor:
-        """What encoders gave, cut off from them where the KL must not teach them."""
-        return read if self.kl_to_encoders else read.detach()
+    def for_latent(self, read: Tensor) -> Tensor:
+        """What encoders gave, cut off from them where prior and posterior must not teach them."""
+        return read if self.latent_to_encoders else read.detach()
 
 
 class VHREDModel(VariationalModel):

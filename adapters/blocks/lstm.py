@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from dialbench.neural.dropout import Dropout
 
-from .recurrent import _mirror, _pick
+from .recurrent import mirrored, pick
 
 Parts = tuple[Tensor, ...]
 
@@ -274,17 +274,17 @@ class BothWays(_Stack):
             Outputs of the last layer (B, S, 2h), zero on PAD, and for every layer its final
             state, (B, part) each, summed over the directions.
         """
-        mirror, final = _mirror(real), (real.sum(1) - 1).clamp(min=0)[:, None]
+        mirror, final = mirrored(real), (real.sum(1) - 1).clamp(min=0)[:, None]
         lasts: list[Parts] = []
         for cell in self._layers():
             x = self.dropout(x) if lasts else x
-            both = torch.stack([x, _pick(x, mirror)])
+            both = torch.stack([x, pick(x, mirror)])
             zeros = cell.zeros(x.transpose(0, 1))
             after = _read(cell, both, zeros, cell.fixed(given), cell.joined())
             tracks = [torch.stack(part, 2) for part in zip(*after, strict=True)]  # (2, B, S, part)
-            lasts.append(tuple(_pick(t[0], final)[:, 0] + _pick(t[1], final)[:, 0] for t in tracks))
+            lasts.append(tuple(pick(t[0], final)[:, 0] + pick(t[1], final)[:, 0] for t in tracks))
             ahead, back = tracks[0]
-            x = torch.cat([ahead, _pick(back, mirror)], -1)
+            x = torch.cat([ahead, pick(back, mirror)], -1)
         return x * real[:, :, None], lasts
 
 

@@ -81,27 +81,27 @@ class RecurrentEncoder(nn.Module):
 
     def read(self, embedded: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
         """As `forward`, for vectors of anything, (B, S) True where they are real."""
-        mirror, final = _mirror(real), (real.sum(1) - 1).clamp(min=0)
+        mirror, final = mirrored(real), (real.sum(1) - 1).clamp(min=0)
         x, lasts = embedded, []
         for number, (ahead, back) in enumerate(zip(self.ahead, self.back, strict=True)):
             x = x if number == 0 else self.dropout(x)
             forward, _ = ahead(x)
-            backward, _ = back(_pick(x, mirror))
+            backward, _ = back(pick(x, mirror))
             both = torch.cat([forward, backward], -1)
-            lasts.append(_pick(both, final[:, None]).squeeze(1))
-            x = torch.cat([forward, _pick(backward, mirror)], -1)
+            lasts.append(pick(both, final[:, None]).squeeze(1))
+            x = torch.cat([forward, pick(backward, mirror)], -1)
         return x * real[:, :, None], torch.stack(lasts)
 
 
-def _mirror(real: Tensor) -> Tensor:
-    # (B, S): where the token is that stands at each position of the mirrored sequence.
+def mirrored(real: Tensor) -> Tensor:
+    """(B, S): where the token is that stands at each position of the mirrored sequence."""
     place = torch.arange(real.shape[1], device=real.device)
-    mirrored = real.sum(1, keepdim=True) - 1 - place
-    return torch.where(mirrored < 0, place, mirrored)
+    opposite = real.sum(1, keepdim=True) - 1 - place
+    return torch.where(opposite < 0, place, opposite)
 
 
-def _pick(x: Tensor, places: Tensor) -> Tensor:
-    # (B, S, n) at places (B, P) -> (B, P, n)
+def pick(x: Tensor, places: Tensor) -> Tensor:
+    """(B, S, n) at places (B, P) -> (B, P, n)."""
     return x.gather(1, places[:, :, None].expand(-1, -1, x.shape[-1]))
 
 

@@ -100,7 +100,7 @@ class TestLoss:
         sizes = {**SIZES, "recurrent_dropout": 0.0, "kl_annealing": 1}
         found = {}
         for taught in (True, False):
-            model, batch = ready("vhcr", kl_to_encoders=taught, **sizes)
+            model, batch = ready("vhcr", latent_to_encoders=taught, **sizes)
             names, weights = zip(*model.named_parameters(), strict=True)
             totals = [model.loss(batch, step).total for step in (0, 1)]
             words, both = (
