@@ -6,8 +6,8 @@ Prints one JSON object. RUNS is a folder that `dialbench run` wrote to; of each 
 responses the first `--limit` count. The peer is sentence-transformers' CrossEncoder with the same
 weights, called once a system on all pairs of a turn and a response; ours judges each different
 pair once. Both times include tokenising. Seconds are of the clock and of all cores; the ratio is
-that of the cores' seconds, which other processes disturb less. Where labels differ, it says by how
-much our label leads.
+that of the cores' seconds, which other processes disturb less. Labels are compared of pairs that
+both judges read whole.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import platform
 import tempfile
 import time
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from dialbench.nli import embedded
 from dialbench.nli.adaptation import merge
 from dialbench.nli.cache import Remembering
 from dialbench.nli.encoder import library_name
+from dialbench.nli.judge import LONGEST
 from dialbench.nli.loading import find
 from dialbench.nli.pairs import LABELS
 from dialbench.store.layout import Store
@@ -87,11 +89,13 @@ def timed(judge: Judge, systems: list[Pairs]) -> tuple[NDArray[np.floating], dic
     }
 
 
-def margins(own: NDArray[np.floating], other: NDArray[np.floating]) -> list[float]:
-    """By how much our first label leads our second, wherever the labels differ."""
-    differ = own.argmax(axis=1) != other.argmax(axis=1)
-    ranked = np.sort(own[differ], axis=1)
-    return [float(f"{lead:.2g}") for lead in ranked[:, -1] - ranked[:, -2]]
+def whole(systems: list[Pairs]) -> NDArray[np.bool_]:
+    """Which pairs are short enough to be read whole; of others ours keeps the latest words."""
+    base = embedded.base_folder()
+    assert base, "install dialbench[offline]"
+    _, tokenizer = embedded.base(base)
+    told, said = zip(*chain.from_iterable(systems), strict=True)
+    return np.array([len(found) for found in tokenizer(told, said)["input_ids"]]) <= LONGEST
 
 
 def main() -> None:
@@ -106,6 +110,7 @@ def main() -> None:
     own, ours = timed(Remembering(judge), systems)
     with tempfile.TemporaryDirectory() as folder:
         other, theirs = timed(peer(Path(folder)), systems)
+    fits = whole(systems)
     result = {
         "systems": len(systems),
         "pairs": len(own),
@@ -113,8 +118,9 @@ def main() -> None:
         "ours": ours,
         "cross_encoder": theirs,
         "ratio": round(theirs["cpu_s"] / ours["cpu_s"], 2),
-        "margins_where_labels_differ": margins(own, other),
-        "largest_difference": float(f"{np.abs(own - other).max():.2g}"),
+        "pairs_cut": int((~fits).sum()),
+        "same_labels_of_whole_pairs": float((own.argmax(1) == other.argmax(1))[fits].mean()),
+        "largest_difference_of_whole_pairs": float(np.abs(own - other)[fits].max()),
         "machine": platform.processor() or platform.machine(),
     }
     print(json.dumps(result, indent=2))
