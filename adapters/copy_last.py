@@ -13,6 +13,7 @@ class CopyLast(Adapter):
 
     name = "copy-last"
     card = Card("Copy last turn", "sanity", "repeats the last turn of the context")
+    ranked = False
 
     def respond(self, contexts: Sequence[Context], decoding: Decoding, run: Run) -> list[str]:
         """The last turn of each context; an empty context gives an empty response."""

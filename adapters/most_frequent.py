@@ -17,6 +17,7 @@ class MostFrequent(Adapter):
 
     name = "most-frequent"
     card = Card("Most frequent response", "sanity", "always the commonest training response")
+    ranked = False
 
     def fit(self, train: Split, valid: Split, run: Run) -> None:
         """Counts the training responses by their tokens; of equals, the first to appear wins.

@@ -14,6 +14,7 @@ class RandomTrain(Adapter):
 
     name = "random-train"
     card = Card("Random training response", "sanity", "a training response drawn at random")
+    ranked = False
 
     def fit(self, train: Split, valid: Split, run: Run) -> None:
         """Remembers every training response.

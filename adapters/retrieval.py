@@ -50,6 +50,7 @@ class Retrieval(Adapter):
 
     name = "retrieval"
     card = Card("tf-idf retrieval", "sanity", "the response of the most similar training context")
+    ranked = False
     Config = RetrievalConfig
 
     def fit(self, train: Split, valid: Split, run: Run) -> None:

@@ -24,6 +24,7 @@ class Unigram(Adapter):
 
     name = "unigram"
     card = Card("Unigram", "sanity", "words drawn by their frequency in the training responses")
+    ranked = False
 
     def fit(self, train: Split, valid: Split, run: Run) -> None:
         """Counts the words and the lengths (in tokens) of the training responses.

@@ -90,7 +90,8 @@ class Adapter:
         Config: a frozen dataclass; every field is an option `name[field=value]`, its default
             the paper's value.
         version: raised when a change of the code changes what the system answers.
-        ranked: False for upper bounds, which are shown but never ranked.
+        ranked: False for what tables show for comparison only, without marks and below the others:
+            the sanity panel and its upper bound.
         oracle: True only where contexts must carry their references.
         speed_options: options that change how fast it answers, never what.
         titled_options: options that `title` tells, so that the row's name does not repeat them.

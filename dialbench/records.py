@@ -39,7 +39,7 @@ class Context(tuple[str, ...]):
     A plain tuple of strings that also knows the `id` from which everything drawn at random for
     this answer derives: that of its `example`, followed by `#k` for the k-th further answer
     (`draw`) to the same context. `references` is empty for every system but an oracle (an upper
-    bound that is never ranked).
+    bound).
     """
 
     id: str

@@ -50,6 +50,9 @@ def _sizes(members: Sequence[Line]) -> Iterator[str]:
     for line in members:
         if line.size not in (0, full):
             yield f"{line.label}: {line.size:,} responses only, hence not ranked."
+    shown = [line.label for line in members if not line.ranked and line.size == full]
+    if shown:
+        yield f"Shown for comparison, not ranked: {', '.join(shown)}."
 
 
 def _seeds(members: Sequence[Line]) -> Iterator[str]:

@@ -142,6 +142,7 @@ def test_upper_bounds_come_last_and_are_never_marked(one, result, score):
     assert (oracle.best, oracle.second, oracle.significant) == (False, False, False)
     assert table.rows[0].cells["m"].best
     assert table.rows[1].cells["m"].significant
+    assert "Shown for comparison, not ranked: oracle." in table.notes
 
 
 def test_a_row_over_fewer_responses_does_not_compete(one, result, score):
