@@ -16,8 +16,8 @@ class Line:
     Attributes:
         label: how the row is called; no other row of its table has the same.
         results: one a seed, by rising seed.
-        ranked: whether the row competes with the others: its system does (the sanity panel does not),
-            and it answered as many contexts as any other row.
+        ranked: whether the row competes with the others: its system is not of the sanity panel, and
+            it answered as many contexts as any other row.
         size: how many responses were scored; 0 where none were.
     """
 
