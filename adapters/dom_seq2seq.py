@@ -25,6 +25,7 @@ from dialbench.neural.data import Batch, Encoded, Ints, Ragged
 from dialbench.neural.decoding import beam_search
 from dialbench.neural.model import DialogueModel
 from dialbench.neural.randomness import seed_of
+from dialbench.neural.training import History
 from dialbench.records import Decoding, Split
 
 from .blocks.bases import take, trained_base, weights_of
@@ -90,7 +91,8 @@ class DOMSeq2Seq(LSTMAdapter):
     def fit(self, train: Split, valid: Split, run: Run) -> None:
         """Finds the domains, and trains a generator for each.
 
-        The history is that of the training that all start from.
+        The history is that of the training that all start from and one epoch more, at which each
+        response of `valid` is as likely as its domain's generator finds it.
         """
         base = trained_base(self.name, run.base, Seq2SeqLSTM)
         self.vocabulary = base.vocabulary
@@ -106,8 +108,7 @@ class DOMSeq2Seq(LSTMAdapter):
             size = float(held.target.lengths[held_found == domain].sum())
             lost += size * self._train(generator, *own, run, domain)
             tokens += size
-        self.history = deepcopy(base.history)
-        self.history.curve[-1]["valid_loss_by_domain"] = lost / tokens
+        self.history = _continued(base.history, lost / tokens)
         run.progress.warn(
             f"its {len(self.domains)} domains are k-means clusters of the tf-idf vectors of"
             " training contexts, since the corpus gives no labels"
@@ -154,10 +155,16 @@ class DOMSeq2Seq(LSTMAdapter):
         self.domains = Domains.load(folder / "domains.safetensors")
 
     def facts(self) -> Mapping[str, Any]:
-        """Also the number of domains, and the loss of their generators on `valid`."""
-        last = self.history.curve[-1] if self.history.curve else {}
-        own = {key: value for key, value in last.items() if key == "valid_loss_by_domain"}
-        return {**super().facts(), "domains": len(self.domains or ()), **own}
+        """Also the number of domains."""
+        return {**super().facts(), "domains": len(self.domains or ())}
+
+
+def _continued(before: History, loss: float) -> History:
+    history = deepcopy(before)
+    history.epoch += 1
+    history.best_epoch, history.best_loss = history.epoch, loss
+    history.curve.append({"epoch": float(history.epoch), "valid_loss": loss, "valid_nll": loss})
+    return history
 
 
 def _of_domain(data: Encoded, found: Ints, domain: int) -> Encoded:

@@ -307,7 +307,7 @@ class LAED(WordAdapter):
         history = self.history
         if not history.best_epoch:
             return []
-        nats = history.curve[history.best_epoch - 1]["valid_information_per_example"]
+        nats = history.best["valid_information_per_example"]
         if nats < COLLAPSED:
             return [
                 f"actions and responses share {nats:.3f} nat of at most"

@@ -183,7 +183,7 @@ def latent_warnings(
     """
     if not history.best_epoch:
         return []
-    kept = history.curve[history.best_epoch - 1]
+    kept = history.best
     done = history.step * history.best_epoch // history.epoch
     found = []
     if (reached := weight(done, updates)) < 1:

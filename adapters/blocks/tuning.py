@@ -95,8 +95,7 @@ class TunedAdapter(NeuralAdapter):
             data = self._encode(train), self._encode(valid)
             config, decay = self.config.tuning(), self.config.tuning_decay
             self.history = Trainer(model, *data, config, run, weight_decay=decay).fit()
-        for text in self.warnings():
-            run.progress.warn(text)
+        self.warn(run)
         return None
 
     def save(self, folder: Path) -> None:

@@ -51,11 +51,17 @@ class Told:
 
 
 def _perplexity(result: Result, _: Responses) -> tuple[float, str]:
-    kept, kinds = result.facts.get("best_epoch"), result.facts.get("vocabulary")
+    kept = result.facts.get("best_epoch")
     for row in result.curve:
         if row.get("epoch") == kept and "valid_loss" in row:
-            return math.exp(row["valid_loss"]), f"V:{kinds}" if kinds else ""
+            return math.exp(row["valid_loss"]), _kinds(result)
     raise _Untold("the system tells no likelihood of responses")
+
+
+def _context_gain(result: Result, _: Responses) -> tuple[float, str]:
+    if "context_gain" not in result.facts:
+        raise _Untold("the system tells no likelihood of responses to other contexts")
+    return float(result.facts["context_gain"]), _kinds(result)
 
 
 def _fact(name: str, missing: str) -> Callable[[Result, Responses], tuple[float, str]]:
@@ -65,6 +71,11 @@ def _fact(name: str, missing: str) -> Callable[[Result, Responses], tuple[float,
         return float(result.facts[name]), ""
 
     return tell
+
+
+def _kinds(result: Result) -> str:
+    kinds = result.facts.get("vocabulary")
+    return f"V:{kinds}" if kinds else ""
 
 
 def _size(kind: str) -> Told:
@@ -99,6 +110,12 @@ def _seconds(result: Result, responses: Responses) -> float:
 _ALL = (
     # The loss is the likelihood itself, or with latent variables a bound on it.
     Told("perplexity", "lower", "split:valid|latent:bound", _perplexity),
+    Told(
+        "context-gain",
+        "higher",
+        "split:valid|unit:nats a word|against:contexts half a split away|latent:bound",
+        _context_gain,
+    ),
     Told(
         "word-recall",
         "higher",

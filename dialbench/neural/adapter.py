@@ -27,7 +27,7 @@ from dialbench.neural.decoding import decode
 from dialbench.neural.devices import Precision, autocast, describe, dtype_of
 from dialbench.neural.model import DialogueModel, count_parameters
 from dialbench.neural.randomness import seed_of
-from dialbench.neural.training import History, Trainer
+from dialbench.neural.training import History, Trainer, unheard
 from dialbench.records import Context, Decoding, Split
 from dialbench.text.tokenizer import detokenize
 from dialbench.text.vocabulary import SPECIALS, Vocabulary
@@ -104,8 +104,7 @@ class NeuralAdapter(Adapter):
         self.vocabulary = build_vocabulary(train, self.config.vocabulary)
         model = self._fresh_model(run)
         self.history = self.trainer(model, self._encode(train), self._encode(valid), run).fit()
-        for text in self.warnings():
-            run.progress.warn(text)
+        self.warn(run)
 
     def trainer(self, model: DialogueModel, train: Encoded, valid: Encoded, run: Run) -> Trainer:
         """What trains the model."""
@@ -114,6 +113,11 @@ class NeuralAdapter(Adapter):
     def warnings(self) -> list[str]:
         """What belongs under every table with this system, once `history` is complete."""
         return []
+
+    def warn(self, run: Run) -> None:
+        """Says `warnings`, and whether the model hardly hears its context."""
+        for text in [*unheard(self.history), *self.warnings()]:
+            run.progress.warn(text)
 
     def _fresh_model(self, run: Run) -> DialogueModel:
         with torch.random.fork_rng(devices=[]):
@@ -184,10 +188,12 @@ class NeuralAdapter(Adapter):
         return self
 
     def facts(self) -> Mapping[str, Any]:
-        """Parameter counts, the epoch kept, and the vocabulary's size."""
+        """Parameter counts, the epoch kept, the context's gain, and the vocabulary's size."""
         counts = {} if self.model is None else count_parameters(self.model)
+        gain = self.history.context_gain
         return {
             **counts,
+            **({} if gain is None else {"context_gain": gain}),
             "vocabulary": len(self.vocabulary),
             "best_epoch": self.history.best_epoch,
             "epochs": self.history.epoch,

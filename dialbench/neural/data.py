@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import chain
 
@@ -202,6 +202,16 @@ def encode_split(
         [example.references[0] for example in split],
         response_tokens,
     )
+
+
+def exchanged(data: Encoded) -> Encoded:
+    """The same responses, each to the context of the example half a split away.
+
+    Examples of one dialogue lie together, so that hardly any context is of the same dialogue.
+    """
+    others = np.roll(np.arange(len(data)), len(data) // 2)
+    source, contexts = data.source.take(others), data.contexts.take(others)
+    return replace(data, source=source, contexts=contexts)
 
 
 def _join(turns: Ragged, members: Ragged, limit: int) -> Ragged:

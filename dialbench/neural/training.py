@@ -19,10 +19,19 @@ import torch
 from dialbench.adapter import Progress, Run
 from dialbench.errors import SystemFailed
 from dialbench.neural import checkpoint
-from dialbench.neural.data import Batch, Encoded, answering_rows, make_batch, training_rows
+from dialbench.neural.data import (
+    Batch,
+    Encoded,
+    answering_rows,
+    exchanged,
+    make_batch,
+    training_rows,
+)
 from dialbench.neural.devices import Precision, autocast, dtype_of
 from dialbench.neural.model import DialogueModel, Losses
 from dialbench.neural.randomness import seed_of
+
+HEARD = 0.01  # nats; the right context makes a word one percent more likely
 
 
 class TrainingConfig(Protocol):
@@ -52,7 +61,8 @@ class History:
         epoch: finished epochs.
         step: finished updates.
         best_epoch, best_loss: the epoch whose weights are kept.
-        curve: one mapping an epoch: epoch, train_loss, valid_loss and further parts.
+        curve: one mapping an epoch: epoch, train_loss, valid_loss and further parts; at the end of
+            training that of the epoch kept also has valid_exchanged_loss.
     """
 
     epoch: int = 0
@@ -60,6 +70,29 @@ class History:
     best_epoch: int = 0
     best_loss: float = math.inf
     curve: list[dict[str, float]] = field(default_factory=list)
+
+    @property
+    def best(self) -> dict[str, float]:
+        """The epoch of the curve whose weights are kept; there must be one."""
+        return self.curve[self.best_epoch - 1]
+
+    @property
+    def context_gain(self) -> float | None:
+        """Nats a word that the right contexts save on `valid`; None where it was not measured."""
+        if not self.best_epoch or "valid_exchanged_loss" not in self.best:
+            return None
+        return self.best["valid_exchanged_loss"] - self.best["valid_loss"]
+
+
+def unheard(history: History) -> list[str]:
+    """What to say of a system to which any context is as good as the right one."""
+    gain = history.context_gain
+    if gain is None or gain >= HEARD:
+        return []
+    return [
+        f"with contexts exchanged between the examples a word costs {gain:.3f} nat more, which is"
+        f" below {HEARD}: the answers hardly depend on the context"
+    ]
 
 
 class Trainer:
@@ -105,7 +138,15 @@ class Trainer:
         if self.history.epoch:
             weights, _ = checkpoint.read(self._best_file)
             checkpoint.restore(self.model, weights, self._best_file)
+            self._exchange()
         return self.history
+
+    def _exchange(self) -> None:
+        """Adds to the epoch kept the validation loss with contexts that belong to others."""
+        if len(self.valid) > 1:
+            other = exchanged(self.valid)
+            losses = evaluate(self.model, other, self.config, self.run, "valid")
+            self.history.best["valid_exchanged_loss"] = losses["loss"]
 
     @property
     def epochs(self) -> int:

@@ -108,7 +108,8 @@ def _draw(axes: Any, line: Line, key: str, **look: Any) -> None:
 def _kept(axes: Any, line: Line, key: str) -> None:
     for result in line.results:
         losses, values = _points(result, "valid_loss"), dict(_points(result, key))
-        best = min(losses, key=lambda point: point[1], default=(math.nan, math.nan))[0]
+        lowest = min(losses, key=lambda point: point[1], default=(math.nan, math.nan))[0]
+        best = result.facts.get("best_epoch", lowest)
         if best in values:
             axes.plot(best, values[best], "o", color=VERMILION, markersize=4)
 

@@ -58,6 +58,7 @@ _KNOWN = {
         Column("vendi", "Vendi", digits=1, group=_SEMANTIC),
         Column("within-vendi", "Within-Vendi", digits=2, group=_SEMANTIC),
         Column("perplexity", "Perplexity", digits=1, direction="lower", group=_SYSTEM),
+        Column("context-gain", "Context gain", group=_SYSTEM),
         Column("word-recall", "Word recall", group=_SYSTEM),
         Column("parameters", "Parameters", digits=0, direction="none", group=_SYSTEM),
         Column("trained-parameters", "Trained", digits=0, direction="none", group=_SYSTEM),

@@ -197,7 +197,7 @@ def test_validation_loss_of_the_generators_is_told(trained, eight):
         losses = trained.model.generators[domain].eval().loss(batch, 0)
         lost += losses.parts["nll"].item()
         tokens += losses.tokens
-    assert trained.facts()["valid_loss_by_domain"] == pytest.approx(lost / tokens)
+    assert trained.history.best["valid_loss"] == pytest.approx(lost / tokens)
 
 
 def test_a_resumed_training_ends_in_the_same_bits(train, tmp_path):

@@ -45,6 +45,14 @@ def test_no_perplexity_without_a_likelihood(curve):
     assert found.reason == "the system tells no likelihood of responses"
 
 
+def test_what_the_context_gains_is_a_fact_over_a_vocabulary():
+    found = of("context-gain", "a", context_gain=0.25, vocabulary=50, **FACTS)
+    assert found.value == 0.25
+    assert found.signature.endswith("|latent:bound|V:50")
+    missing = of("context-gain", "a", **FACTS)
+    assert missing.reason == "the system tells no likelihood of responses to other contexts"
+
+
 def test_sizes_are_facts():
     sizes = ("parameters", "trained-parameters", "random-parameters")
     assert [of(name, "a", **FACTS).value for name in sizes] == [12, 9, 3]

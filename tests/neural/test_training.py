@@ -21,7 +21,7 @@ from dialbench.errors import StorageError, SystemFailed
 from dialbench.neural.data import build_vocabulary, encode, encode_split, make_batch
 from dialbench.neural.model import Losses, count_parameters, word_loss
 from dialbench.neural.training import Trainer, evaluate
-from dialbench.records import Context
+from dialbench.records import Context, Split
 from dialbench.text.vocabulary import PAD, Vocabulary
 
 
@@ -46,6 +46,14 @@ class Listener(Progress):
 
     def update(self, stage: str, **numbers: float) -> None:
         self.heard.append((stage, numbers))
+
+
+class Warnings(Progress):
+    def __init__(self) -> None:
+        self.said = []
+
+    def warn(self, text: str) -> None:
+        self.said.append(text)
 
 
 @pytest.fixture
@@ -312,6 +320,47 @@ class TestLoss:
         per_token = 2.0 * len(data) / data.target.lengths.sum()
         assert found["kl_per_example"] == pytest.approx(2.0)
         assert found["loss"] == pytest.approx(found["nll"] + per_token)
+
+
+class TestContextGain:
+    """What the right contexts save, against the same responses to the contexts of others."""
+
+    def test_is_the_loss_with_the_contexts_of_others_less_the_true_one(self, fit, toy, valid):
+        adapter = fit(epochs=12)
+        half = len(valid) // 2
+        others = [*valid[len(valid) - half :], *valid[: len(valid) - half]]
+        mixed = Split(
+            "mixed",
+            [replace(own, context=other.context) for own, other in zip(valid, others, strict=True)],
+        )
+        config = adapter.config
+        data = encode_split(mixed, adapter.vocabulary, config.context_tokens, 8)
+        lost = evaluate(adapter.model, data, config, Run(3), "valid")["loss"]
+        best = min(row["valid_loss"] for row in adapter.curve())
+        assert adapter.facts()["context_gain"] == pytest.approx(lost - best, rel=1e-12)
+        assert adapter.facts()["context_gain"] > 0.05
+
+    def test_who_does_not_listen_is_told(self, fit, monkeypatch, bigram):
+        def silence(self, batch):
+            return torch.zeros(len(batch), 8, dtype=self.words.weight.dtype)
+
+        monkeypatch.setattr(bigram, "context", silence)
+        warnings = Warnings()
+        adapter = fit(progress=warnings)
+        assert adapter.facts()["context_gain"] == pytest.approx(0, abs=1e-12)
+        (text,) = warnings.said
+        assert "0.000 nat more, which is below 0.01: the answers hardly depend on" in text
+
+    def test_who_listens_is_not(self, fit):
+        warnings = Warnings()
+        fit(epochs=12, progress=warnings)
+        assert warnings.said == []
+
+    def test_one_example_has_nobody_to_exchange_with(self, toy, train, valid, run):
+        adapter = toy()
+        adapter.fit(train, valid[:1], run)
+        assert "context_gain" not in adapter.facts()
+        assert "valid_exchanged_loss" not in adapter.history.best
 
 
 class TestNotFinite:

@@ -28,6 +28,12 @@ def test_one_panel_a_system_with_both_losses_and_the_best_epoch(result):
     assert len(second.lines) == 3
 
 
+def test_the_point_is_the_epoch_that_the_system_kept(result):
+    curve = [{"epoch": 1.0, "valid_loss": 3.0}, {"epoch": 2.0, "valid_loss": 4.0}]
+    (figure,) = training_curves([result("a", curve=curve, facts={"best_epoch": 2})]).values()
+    assert figure.axes[0].lines[-1].get_xydata().tolist() == [[2, 4]]
+
+
 def test_a_training_is_drawn_once_however_it_answers(result):
     curve = [{"epoch": 1.0, "train_loss": 5.0, "valid_loss": 4.0}]
     results = [
