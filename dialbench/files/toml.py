@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
@@ -43,8 +44,20 @@ def find(package: str, kind: str, name: str, *, where: str) -> dict[str, Any]:
     return _parse((files(package) / f"{name}.toml").read_text(encoding="utf-8"), f"{name}.toml")
 
 
-def check(value: dict[str, Any], kind: type[_Kind], *, where: str) -> _Kind:
+def check(
+    value: dict[str, Any],
+    kind: type[_Kind],
+    *,
+    where: str,
+    place: Callable[[str, int], str] | None = None,
+) -> _Kind:
     """The content of a file as what it should be.
+
+    Args:
+        value: the content.
+        kind: what it should be.
+        where: the file.
+        place: says, with the file, where entry i of a list stands, if not simply there.
 
     Raises:
         InputError: it is not; names the file `where` and the first key at fault.
@@ -53,7 +66,12 @@ def check(value: dict[str, Any], kind: type[_Kind], *, where: str) -> _Kind:
         return kind.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        raise InputError(first["msg"], where=f"{where}:{_key(first['loc'])}") from None
+        match first["loc"]:
+            case (str(key), int(number), *rest) if place:
+                at = place(key, number) + "".join(f".{part}" for part in rest)
+            case loc:
+                at = f"{where}:{_key(loc)}"
+        raise InputError(first["msg"], where=at) from None
 
 
 def _parse(text: str, where: str) -> dict[str, Any]:

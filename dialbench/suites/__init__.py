@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
@@ -190,7 +191,28 @@ class CountSuite(_Part):
         return table
 
 
+@dataclass(frozen=True)
+class _File:
+    """What stands in a suite's file.
+
+    Attributes:
+        name: of the file.
+        value: its content, that of the suite that it extends included.
+        inherited: how many entries of a list in `value` are of the suite that it extends.
+    """
+
+    name: str
+    value: dict[str, Any]
+    inherited: Mapping[str, int] = field(default_factory=dict)
+
+    def place(self, key: str, number: int) -> str:
+        """Where entry `number` of a list stands, counted as in the file."""
+        own = number - self.inherited.get(key, 0)
+        return f"{self.name}:{key}[{own}]" if own >= 0 else f"{self.name}:extends.{key}[{number}]"
+
+
 _PACKAGE = "dialbench.suites"
+_CONTINUED = ("column", "row")
 _Runnable = TypeVar("_Runnable", Suite, TopicSuite)
 _Kind = TypeVar("_Kind", Suite, TopicSuite, CountSuite)
 
@@ -206,14 +228,13 @@ def load(name: str, *, where: str = "--suite") -> Suite | TopicSuite | CountSuit
     Raises:
         InputError: there is none, or something in it does not fit; names the file and the key.
     """
-    value = toml.find(_PACKAGE, "suite", name, where=where)
-    file = name if name.endswith(".toml") else f"{name}.toml"
-    if value.get("kind") == "counts":
-        return _checked(value, CountSuite, file)
-    if value.get("kind") == "topic words":
-        topics = _checked(value, TopicSuite, file)
+    file = _read(name, where)
+    if file.value.get("kind") == "counts":
+        return _checked(file, CountSuite)
+    if file.value.get("kind") == "topic words":
+        topics = _checked(file, TopicSuite)
         return _rows_checked(topics, file, (), [topics.printed_table().dataset])
-    suite = _checked(value, Suite, file)
+    suite = _checked(file, Suite)
     _check_columns(suite, file)
     table = suite.printed_table()
     printed = [row.system for row in table.rows]
@@ -255,18 +276,34 @@ def beside(paper: str, number: str) -> str:
     )
 
 
-def _checked(value: dict[str, Any], kind: type[_Kind], file: str) -> _Kind:
-    suite = toml.check({**value, "name": Path(file).stem}, kind, where=file)
+def _read(name: str, where: str) -> _File:
+    value = toml.find(_PACKAGE, "suite", name, where=where)
+    file = name if name.endswith(".toml") else f"{name}.toml"
+    base = value.pop("extends", None)
+    if base is None:
+        return _File(file, value)
+    place = f"{file}:extends"
+    if base not in names():
+        raise UnknownName.of("suite", str(base), names(), where=place)
+    before = _read(base, place).value
+    lists = {key: [*before.get(key, ()), *value.get(key, ())] for key in _CONTINUED}
+    inherited = {key: len(before.get(key, ())) for key in _CONTINUED}
+    return _File(file, {**before, **value, **{k: v for k, v in lists.items() if v}}, inherited)
+
+
+def _checked(file: _File, kind: type[_Kind]) -> _Kind:
+    value = {**file.value, "name": Path(file.name).stem}
+    suite = toml.check(value, kind, where=file.name, place=file.place)
     suite.printed_table()
     return suite
 
 
-def _check_columns(suite: Suite, file: str) -> None:
+def _check_columns(suite: Suite, file: _File) -> None:
     table = suite.printed_table()
-    _refuse_twins([column.metric for column in suite.columns], f"{file}:column")
+    _refuse_twins([column.metric for column in suite.columns], f"{file.name}:column")
     rows = [row.name for row in suite.rows]
     for number, column in enumerate(suite.columns):
-        where = f"{file}:column[{number}]"
+        where = file.place("column", number)
         if column.printed not in table.columns:
             raise UnknownName.of(
                 "printed column", column.printed, table.columns, where=f"{where}.printed"
@@ -278,15 +315,15 @@ def _check_columns(suite: Suite, file: str) -> None:
 
 
 def _rows_checked(
-    suite: _Runnable, file: str, printed: Sequence[str], datasets: Sequence[str]
+    suite: _Runnable, file: _File, printed: Sequence[str], datasets: Sequence[str]
 ) -> _Runnable:
-    _refuse_twins([row.name for row in suite.rows], f"{file}:row")
+    _refuse_twins([row.name for row in suite.rows], f"{file.name}:row")
     for number, group in enumerate(suite.groups):
         if group.dataset not in datasets:
-            where = f"{file}:group[{number}].dataset"
+            where = f"{file.place('group', number)}.dataset"
             raise UnknownName.of("dataset", group.dataset, datasets, where=where)
     for number, row in enumerate(suite.rows):
-        where = f"{file}:row[{number}]"
+        where = file.place("row", number)
         Decoding.parse(row.decoding, where=f"{where}.decoding")
         if row.printed and row.printed not in printed:
             raise UnknownName.of("printed row", row.printed, printed, where=f"{where}.printed")

@@ -134,6 +134,80 @@ def test_a_file_of_ones_own_may_add_rows(mine) -> None:
     assert [row.name for row in suite.rows] == ["Alt", "My system"]
 
 
+MORE = """
+extends = "paraformer-4"
+summary = "mine too"
+[[row]]
+label = "My system"
+system = "copy-last"
+"""
+
+
+@pytest.fixture
+def more(tmp_path: Path):
+    """Writes `MORE` with a change, and gives its path."""
+
+    def write(before: str = "", after: str = "") -> str:
+        assert before in MORE
+        path = tmp_path / "more.toml"
+        path.write_text(MORE.replace(before, after, 1) if before else MORE + after)
+        return str(path)
+
+    return write
+
+
+def test_a_file_may_continue_one_that_ships(more) -> None:
+    base, suite = load("paraformer-4"), load(more('"mine too"', '"mine too"\nseeds = [1, 2]'))
+    assert [row.name for row in suite.rows] == [*(row.name for row in base.rows), "My system"]
+    assert (suite.name, suite.summary, suite.seeds) == ("more", "mine too", (1, 2))
+    unchanged = {"name", "summary", "seeds", "rows"}
+    assert suite.model_dump(exclude=unchanged) == base.model_dump(exclude=unchanged)
+
+
+def test_what_a_file_says_itself_replaces_what_it_continues(more) -> None:
+    base = load("paraformer-4")
+    group = '[[group]]\ncorpus = "demo"\ndataset = "DailyDialog"\n'
+    column = '[[column]]\nprinted = "Dist-1"\nmetric = "ead-1"\n'
+    suite = load(more(after=f"{group}{column}"))
+    assert [group.corpus for group in suite.groups] == ["demo"]
+    assert suite.columns[:-1] == base.columns
+    assert suite.columns[-1].metric == "ead-1"
+
+
+FAULTS_OF_MORE = {
+    "unknown suite": (
+        '"paraformer-4"',
+        '"paraformer-44"',
+        "more.toml:extends: unknown suite 'paraformer-44'. Did you mean 'paraformer-4'?",
+    ),
+    "no name": ('"paraformer-4"', "4", "more.toml:extends: unknown suite '4'"),
+    "a fault of its own": (
+        'system = "copy-last"',
+        "",
+        "more.toml:row[0]: Value error, a row needs either system or absent",
+    ),
+    "a wrong decoding": (
+        'system = "copy-last"',
+        'system = "copy-last"\ndecoding = "gredy"',
+        "more.toml:row[0].decoding: unknown decoding 'gredy'",
+    ),
+    "rows that do not fit another table": (
+        '"mine too"',
+        '"mine too"\ntable = "5"',
+        "more.toml:extends.row[0].printed: unknown printed row",
+    ),
+    "twice": ('"My system"', '"Alt"', "more.toml:row: 'Alt' is there twice"),
+}
+
+
+@pytest.mark.parametrize("case", FAULTS_OF_MORE)
+def test_a_fault_counts_rows_as_the_file_does(more, case: str) -> None:
+    before, after, message = FAULTS_OF_MORE[case]
+    with pytest.raises(InputError) as caught:
+        suites.load(more(before, after))
+    assert message in caught.value.message
+
+
 def test_another_corpus_is_remembered_as_such() -> None:
     groups = load("rl-1").on("demo").groups
     assert [group.corpus for group in groups] == ["demo", "demo"]
