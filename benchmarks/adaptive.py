@@ -27,7 +27,7 @@ from dialbench.records import Decoding
 from dialbench.text.vocabulary import EOS
 
 PEER = "seq2seq-lstm"
-SYSTEMS = (PEER, "adand-context", "adand-topic", "adand")
+SYSTEMS = (PEER, "adand-context", "adand-topic", "adand", "adand[cell=paper]")
 PRINTED = 0.407 / 0.740
 
 
