@@ -90,8 +90,8 @@ def unheard(history: History) -> list[str]:
     if gain is None or gain >= HEARD:
         return []
     return [
-        f"with contexts exchanged between the examples a word costs {gain:.3f} nat more, which is"
-        f" below {HEARD}: the answers hardly depend on the context"
+        f"exchanging the contexts among the examples raises the loss by less than {HEARD} nat a"
+        " word: the answers hardly depend on them"
     ]
 
 

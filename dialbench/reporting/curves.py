@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _PARTS = ("-", "-.", ":")
 _LOSS = {"loss": ""}
+_FAR = 1.5
 
 
 def training_curves(results: Iterable[Result]) -> dict[str, Figure]:
@@ -35,6 +36,7 @@ def training_curves(results: Iterable[Result]) -> dict[str, Figure]:
     with style():
         for corpus, members in _trained(results).items():
             drawn = _curves(members, "loss", [_LOSS] * len(members))
+            _cut_outliers(drawn, members)
             drawn.set_label(f"Loss after every epoch ({clean(corpus)})")
             figures[slug(f"{corpus}-training")] = drawn
             latent = [line for line in members if _kl_parts(line)]
@@ -89,6 +91,24 @@ def _curves(members: Sequence[Line], title: str, parts: Sequence[dict[str, str]]
     drawn.supylabel(title, fontsize=9)
     _legend(drawn, several=len(members) > 1)
     return drawn
+
+
+def _cut_outliers(drawn: Figure, members: Sequence[Line]) -> None:
+    """Lets losses far above all validation losses leave the panels.
+
+    While the KL hardly counts yet it can be a hundred nats a response, and everything else would
+    be one flat line.
+    """
+    results = [result for line in members for result in line.results]
+    losses = {
+        key: [loss for result in results for _, loss in _points(result, key)]
+        for key in ("train_loss", "valid_loss")
+    }
+    limit = _FAR * max(losses["valid_loss"], default=math.inf)
+    if max(losses["train_loss"], default=-math.inf) > limit:
+        near = [loss for of in losses.values() for loss in of if loss <= limit]
+        margin = 0.05 * (max(near) - min(near))
+        drawn.axes[0].set_ylim(min(near) - margin, max(near) + margin)
 
 
 def _logarithmic(drawn: Figure) -> None:

@@ -349,7 +349,7 @@ class TestContextGain:
         adapter = fit(progress=warnings)
         assert adapter.facts()["context_gain"] == pytest.approx(0, abs=1e-12)
         (text,) = warnings.said
-        assert "0.000 nat more, which is below 0.01: the answers hardly depend on" in text
+        assert "by less than 0.01 nat a word: the answers hardly depend on them" in text
 
     def test_who_listens_is_not(self, fit):
         warnings = Warnings()
