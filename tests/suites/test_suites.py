@@ -65,7 +65,7 @@ def test_there_is_one_for_every_table_that_can_be_made_again() -> None:
 def test_rows_and_columns_are_the_papers_in_its_order(name: str) -> None:
     suite = load(name)
     table = suite.printed_table()
-    printed = [row.printed for row in suite.rows]
+    printed = [row.printed for row in suite.rows if row.printed]
     for group in suite.groups:
         assert printed == [row.system for row in table.rows if row.dataset in ("", group.dataset)]
     assert list(dict.fromkeys(c.printed for c in suite.columns)) == list(table.columns)
