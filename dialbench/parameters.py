@@ -53,7 +53,7 @@ def counted(suite: CountSuite) -> Table:
             f"{p.printed}: {p.module} of {p.system}; {rows[p.printed].formula}."
             for p in suite.parts
         ),
-        f"Printed: Table {printed.table} of {suite.paper}, with {sizes}.",
+        f"Printed: {printed.label} of {suite.paper}, with {sizes}.",
         *printed.notes,
     )
     caption = f"{suite.summary}, beside {printed.table} of {suite.paper}"

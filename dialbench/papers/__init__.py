@@ -47,6 +47,11 @@ class _Sheet(_Part):
     caption: str
     notes: tuple[str, ...] = ()
 
+    @property
+    def label(self) -> str:
+        """What the paper calls it: Table 1, Figure 2."""
+        return self.table if self.table.startswith("Figure") else f"Table {self.table}"
+
 
 class PrintedTable(_Sheet):
     """A table of measures.

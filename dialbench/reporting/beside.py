@@ -58,7 +58,7 @@ def beside(
     printed = suite.printed_table()
     columns = tuple(_ours(c, printed) for c in suite.columns if not c.absent)
     name = suite.name if len(suite.groups) == 1 else f"{suite.name}-{group.dataset.lower()}"
-    caption = f"{suite.summary} ({group.corpus}), beside Table {printed.table} of {suite.paper}"
+    caption = f"{suite.summary} ({group.corpus}), beside {printed.label} of {suite.paper}"
     known = results
     for column in suite.columns:
         if column.share_of:
@@ -276,7 +276,7 @@ def _said(
     level = f" (p < {printed.p_threshold:g})" if printed.p_threshold else ""
     stars = any(star for row in printed.rows for star in row.star)
     marks = f"* there: {printed.significance_test}{level}" if stars else "it stars nothing"
-    yield f"Printed: Table {printed.table}, {printed.paper_title}, {group.dataset}; {marks}."
+    yield f"Printed: {printed.label}, {printed.paper_title}, {group.dataset}; {marks}."
     if group.instead_of:
         yield (
             f"Ours is on {group.corpus}, the paper's on {group.dataset}: neither values nor "

@@ -96,7 +96,7 @@ def judged(table: PrintedTable, votes: Sequence[Vote], *, printed: bool = True) 
             "and so on.",
         )
     name = slug(f"{table.paper.replace('_', '-')}-{table.table}")
-    theirs = f"Table {table.table} of {table.paper_title or table.paper}"
+    theirs = f"{table.label} of {table.paper_title or table.paper}"
     caption = f"{table.caption}, beside {theirs}" if printed else table.caption
     made = side_by_side(name, caption, {a: part.made(printed) for a, part in parts.items()})
     notes = list(_said(used, len(votes) - len(used), way_of(table.paper, table.table)))

@@ -18,7 +18,7 @@ def as_printed(table: PrintedTable | ParameterTable | TopicTable) -> Table:
     such as Fluency_Win and Fluency_Loss stand under one heading.
     """
     name = slug(f"{table.paper.replace('_', '-')}-{table.table}")
-    caption = f"{table.caption} (Table {table.table} of {table.paper_title or table.paper})"
+    caption = f"{table.caption} ({table.label} of {table.paper_title or table.paper})"
     if isinstance(table, ParameterTable):
         return Table(name, caption, _COUNTS, tuple(_counts(table)), table.notes)
     if isinstance(table, TopicTable):

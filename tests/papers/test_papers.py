@@ -82,6 +82,11 @@ def test_other_kinds_of_tables() -> None:
     assert {len(topic.words) for topic in topics.topics} == {10}
 
 
+def test_a_figure_is_no_table() -> None:
+    sheets = load_table("paraformer", "1"), load_table("dvs2s", "Figure 2")
+    assert [sheet.label for sheet in sheets] == ["Table 1", "Figure 2"]
+
+
 def test_the_printed_formulas_give_the_printed_counts() -> None:
     table = load_table("paraformer", "A.1")
     assert isinstance(table, ParameterTable)
