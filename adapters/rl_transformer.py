@@ -47,11 +47,10 @@ class RLTransformerConfig(TransformerConfig):
         links: whether inputs reach the trained maps directly too, beside the random ones.
         draws: the paper's Xavier spreads, or everywhere N(0, 0.1^2) or U(0, 0.01).
         redraw_every: when training draws anew; `step` is an experiment of ours.
-        redraw_at_inference: whether each context, each batch or nothing gets weights of its own.
-        answer_batch: low, since the weights of one context take 53 MB.
+        redraw_at_inference: whether each context, each batch or nothing gets weights of its own;
+            those of one context take 53 MB, and answer_batch says how many there are at once.
     """
 
-    answer_batch: int = 16
     d_rand: int = 512
     output_link: Literal["X", "Z"] = "Z"
     rlsa_encoder: bool = True

@@ -40,7 +40,7 @@ WORDS = 20
 PEER = "transformer"
 VARIANTS = (
     "paraformer-k[redraw_at_inference=per_batch]",
-    "rl-transformer[redraw_at_inference=per_batch,answer_batch=64]",
+    "rl-transformer[redraw_at_inference=per_batch]",
 )
 
 
@@ -48,7 +48,7 @@ def main() -> None:
     """Measures and writes after every round."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--models", default=",".join(("all", *VARIANTS)), help=f"with {PEER}")
+    parser.add_argument("--models", default=",".join(("all", *VARIANTS)), help=f"besides {PEER}")
     parser.add_argument("--preset", default="paper")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--rounds", type=int, default=3)
@@ -62,7 +62,7 @@ def main() -> None:
     split = synthetic(arguments.examples, settings.get("vocabulary", 20_000))
     systems = [
         system
-        for system in Registry().parse(arguments.models)
+        for system in Registry().parse(f"{PEER},{arguments.models}")
         if system.adapter.fit in (NeuralAdapter.fit, TunedAdapter.fit)
     ]
     sides = {s.name: Side(s.build(settings), split, device, arguments.answers) for s in systems}
