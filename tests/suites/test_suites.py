@@ -32,17 +32,25 @@ system = "copy-last"
 """
 
 
-@pytest.fixture
-def mine(tmp_path: Path):
-    """Writes `MINE` with a change, and gives its path."""
+def writer(text: str, path: Path):
+    """Writes a text with a change to a file, and gives its path."""
 
     def write(before: str = "", after: str = "") -> str:
-        assert before in MINE
-        path = tmp_path / "mine.toml"
-        path.write_text(MINE.replace(before, after, 1) if before else MINE + after)
+        assert before in text
+        path.write_text(text.replace(before, after, 1) if before else text + after)
         return str(path)
 
     return write
+
+
+@pytest.fixture
+def mine(tmp_path: Path):
+    return writer(MINE, tmp_path / "mine.toml")
+
+
+@pytest.fixture
+def more(tmp_path: Path):
+    return writer(MORE, tmp_path / "more.toml")
 
 
 def load(name: str) -> Suite:
@@ -141,19 +149,6 @@ summary = "mine too"
 label = "My system"
 system = "copy-last"
 """
-
-
-@pytest.fixture
-def more(tmp_path: Path):
-    """Writes `MORE` with a change, and gives its path."""
-
-    def write(before: str = "", after: str = "") -> str:
-        assert before in MORE
-        path = tmp_path / "more.toml"
-        path.write_text(MORE.replace(before, after, 1) if before else MORE + after)
-        return str(path)
-
-    return write
 
 
 def test_a_file_may_continue_one_that_ships(more) -> None:
