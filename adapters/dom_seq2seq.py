@@ -11,7 +11,6 @@ log P(domain | context) + log p(response | context) / |response| is given, EOS c
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -25,10 +24,9 @@ from dialbench.neural.data import Batch, Encoded, Ints, Ragged
 from dialbench.neural.decoding import beam_search
 from dialbench.neural.model import DialogueModel
 from dialbench.neural.randomness import seed_of
-from dialbench.neural.training import History
 from dialbench.records import Decoding, Split
 
-from .blocks.bases import take, trained_base, weights_of
+from .blocks.bases import continued, take, trained_base, weights_of
 from .blocks.domains import Domains
 from .seq2seq_lstm import LSTMAdapter, LSTMConfig, LSTMModel, Seq2SeqLSTM
 
@@ -108,7 +106,8 @@ class DOMSeq2Seq(LSTMAdapter):
             size = float(held.target.lengths[held_found == domain].sum())
             lost += size * self._train(generator, *own, run, domain)
             tokens += size
-        self.history = _continued(base.history, lost / tokens)
+        loss = lost / tokens
+        self.history = continued(base.history, {"valid_loss": loss, "valid_nll": loss})
         run.progress.warn(
             f"its {len(self.domains)} domains are k-means clusters of the tf-idf vectors of"
             " training contexts, since the corpus gives no labels"
@@ -157,14 +156,6 @@ class DOMSeq2Seq(LSTMAdapter):
     def facts(self) -> Mapping[str, Any]:
         """Also the number of domains."""
         return {**super().facts(), "domains": len(self.domains or ())}
-
-
-def _continued(before: History, loss: float) -> History:
-    history = deepcopy(before)
-    history.epoch += 1
-    history.best_epoch, history.best_loss = history.epoch, loss
-    history.curve.append({"epoch": float(history.epoch), "valid_loss": loss, "valid_nll": loss})
-    return history
 
 
 def _of_domain(data: Encoded, found: Ints, domain: int) -> Encoded:

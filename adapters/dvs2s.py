@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -30,12 +29,12 @@ from dialbench.adapter import Adapter, Card, Run
 from dialbench.neural.adapter import NeuralAdapter, read_words, write_words
 from dialbench.neural.data import Batch, Encoded, Ints, answering_rows, make_batch
 from dialbench.neural.model import DialogueModel, Losses, State
-from dialbench.neural.training import Trainer
+from dialbench.neural.training import Trainer, evaluate, exchange
 from dialbench.records import Context, Split
 from dialbench.text.tokenizer import tokenize
 from dialbench.text.vocabulary import SPECIALS
 
-from .blocks.bases import take, trained_base, weights_of
+from .blocks.bases import continued, take, trained_base, weights_of
 from .blocks.coverage import Coverage
 from .blocks.function_words import CLOSED_NOTE, FunctionWords, Tags, identity
 from .blocks.vocabularies import MissingWord, WordCosts, WordPredictor, log_probability
@@ -167,6 +166,30 @@ class DVS2SModel(S2SAModel):
         held.scatter_(1, state.example["numbers"], True)
         return logits.masked_fill(~held[:, None], -torch.inf)  # type: ignore[no-any-return]
 
+    def loss(self, batch: Batch, step: int) -> Losses:
+        """The loss of the responses within the vocabularies that messages are answered with.
+
+        The part "nll" counts words outside a vocabulary as one of V alike, "missing" their number.
+        """
+        memory, last = self.encode(batch)
+        odds = self.predictor(last[-1])
+        chosen = self._choose(odds, batch)
+        logits = self.output(self.under(self.begin(batch, memory, last), batch.inputs))
+        with torch.autocast(logits.device.type, enabled=False):  # bfloat16 is too coarse for sums
+            held = self.predictor.whole(chosen)
+            costs = WordCosts.of(logits.to(odds.dtype), batch.target, held)
+            return self._weigh(costs, odds, chosen, batch)
+
+    def _choose(self, odds: Tensor, batch: Batch) -> Tensor:
+        best = self.predictor.best(odds, self.words)
+        return torch.zeros_like(odds).scatter_(1, best, 1.0)[:, :, None]
+
+    def _weigh(self, costs: WordCosts, odds: Tensor, chosen: Tensor, batch: Batch) -> Losses:
+        samples, tokens = chosen.shape[2], len(batch.real)
+        nll = -costs.floored(self.predictor.vocabulary).sum() / samples
+        parts = {"nll": nll.detach(), "missing": costs.missing.sum() / samples}
+        return Losses(nll / tokens, parts, tokens, len(batch))
+
 
 class WordsModel(DVS2SModel):
     """The stage in which the predictor learns alone.
@@ -216,40 +239,24 @@ class JointModel(DVS2SModel):
         chance = odds.detach().sigmoid()[:, :, None].expand(-1, -1, self.samples)
         return torch.bernoulli(chance)
 
-    def loss(self, batch: Batch, step: int) -> Losses:
-        """The surrogate of eq. 13 over drawn vocabularies; in eval mode perplexity over the best.
-
-        The part "nll" counts words outside a vocabulary as one of V alike, "missing" their number.
-        """
-        memory, last = self.encode(batch)
-        odds = self.predictor(last[-1])
-        chosen = self.draw(odds) if self.training else self._best(odds)
-        logits = self.output(self.under(self.begin(batch, memory, last), batch.inputs))
-        with torch.autocast(logits.device.type, enabled=False):  # bfloat16 is too coarse for sums
-            held = self.predictor.whole(self._forced(chosen, batch))
-            costs = WordCosts.of(logits.to(odds.dtype), batch.target, held)
-            return self._weigh(costs, odds, chosen, batch)
-
-    def _best(self, odds: Tensor) -> Tensor:
-        best = self.predictor.best(odds, self.words)
-        return torch.zeros_like(odds).scatter_(1, best, 1.0)[:, :, None]
-
-    def _forced(self, chosen: Tensor, batch: Batch) -> Tensor:
-        if not self.training or self.missing_word == "floor":
+    def _choose(self, odds: Tensor, batch: Batch) -> Tensor:
+        if not self.training:
+            return super()._choose(odds, batch)
+        chosen = self.draw(odds)
+        if self.missing_word == "floor":
             return chosen
         return torch.maximum(chosen, self.predictor.held(batch.target).to(chosen)[:, :, None])
 
     def _weigh(self, costs: WordCosts, odds: Tensor, chosen: Tensor, batch: Batch) -> Losses:
-        samples, tokens = chosen.shape[2], len(batch.real)
-        likelihood = costs.floored(self.predictor.vocabulary)  # (B, S)
-        total = -likelihood.sum() / samples
-        parts = {"nll": total.detach(), "missing": costs.missing.sum() / samples}
-        if self.training:
-            rewards = likelihood.detach() / costs.lengths[:, None]  # R_s
-            advantage = rewards - self.update(rewards)
-            score = (advantage * log_probability(odds, chosen)).sum() / samples
-            total = total - score
-        return Losses(total / tokens, parts, tokens, len(batch))
+        """In training the surrogate of eq. 13 over the drawn vocabularies."""
+        losses = super()._weigh(costs, odds, chosen, batch)
+        if not self.training:
+            return losses
+        likelihood = costs.floored(self.predictor.vocabulary).detach()  # (B, S)
+        rewards = likelihood / costs.lengths[:, None]  # R_s
+        advantage = rewards - self.update(rewards)
+        score = (advantage * log_probability(odds, chosen)).sum() / self.samples
+        return replace(losses, total=losses.total - score / losses.tokens)
 
     def update(self, rewards: Tensor) -> float:
         """Moves the baseline by the rewards (B, S) of a batch (eq. 14).
@@ -317,6 +324,11 @@ class WordsStage(VocabularyAdapter):
         if found.closed:
             run.progress.warn(CLOSED_NOTE)
         super().fit(train, valid, run)
+        curve = [_of_words(row) for row in self.history.curve]
+        self.history = replace(self.history, curve=curve)
+
+    def warn(self, run: Run) -> None:
+        """Nothing: what its loss is worth says nothing of responses."""
 
     def _fresh_model(self, run: Run) -> DialogueModel:
         return _started(super()._fresh_model(run), self, run)
@@ -329,6 +341,12 @@ class WordsStage(VocabularyAdapter):
             counts[np.unique(train.target.values[start:end])] += 1
         words.predictor.start_from(torch.from_numpy(counts).to(run.device), len(train))
         return super().trainer(model, train, valid, run)
+
+
+def _of_words(row: Mapping[str, float]) -> dict[str, float]:
+    """A row of the curve whose losses are of words, not of responses."""
+    losses = {part: row[f"{part}_loss"] for part in ("train", "valid")}
+    return {"epoch": row["epoch"], **{f"{part}_words": loss for part, loss in losses.items()}}
 
 
 class JointStage(VocabularyAdapter):
@@ -392,19 +410,26 @@ class SDVS2S(VocabularyAdapter):
     def build_model(self, size: int) -> DialogueModel:
         """The untrained model."""
         c = self.config
-        return WordsModel(c, size, self.function_numbers, c.content_words)
+        return DVS2SModel(c, size, self.function_numbers, c.content_words)
 
     def fit(self, train: Split, valid: Split, run: Run) -> None:
-        """Takes what was learnt, and measures how well its vocabularies cover `valid`."""
+        """Takes what was learnt, and measures how `valid` fares within its vocabularies."""
         base = trained_base(self.name, run.base, self.Stage)
         self.vocabulary, self.function_words = base.vocabulary, base.function_words
-        take(self._fresh_model(run), weights_of(base, self))
-        self.history = deepcopy(base.history)
+        model, data = self._fresh_model(run), self._encode(valid)
+        take(model, weights_of(base, self))
+        losses = evaluate(model, data, self.config, run, "valid")
         coverage = self.coverage(valid, run)
-        self.history.curve[-1] |= {
-            "valid_word_recall": coverage.recall,
-            "valid_word_recall_known": coverage.recall_known,
-        }
+        self.history = continued(
+            base.history,
+            {
+                **{f"valid_{key}": value for key, value in losses.items()},
+                **exchange(model, data, self.config, run),
+                "valid_word_recall": coverage.recall,
+                "valid_word_recall_known": coverage.recall_known,
+            },
+        )
+        self.warn(run)
 
     def coverage(self, split: Split, run: Run) -> Coverage:
         """Word coverage recall (eq. 15) over the responses of a split."""

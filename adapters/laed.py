@@ -26,7 +26,7 @@ from dialbench.neural.data import Batch, Encoded
 from dialbench.neural.dropout import Dropout
 from dialbench.neural.model import DialogueModel, Losses, State, word_loss
 from dialbench.neural.randomness import uniforms
-from dialbench.neural.training import Trainer
+from dialbench.neural.training import History, Trainer
 from dialbench.text.vocabulary import PAD
 
 from .blocks.embedding import WordAdapter, WordConfig, WordEmbedding
@@ -263,6 +263,15 @@ class LAEDTrainer(Trainer):
     """Trains through the first stage and then as long as any system."""
 
     config: LAEDConfig
+
+    def fit(self) -> History:
+        """Losses of before the second stage say nothing of answers, and leave the curve."""
+        history = super().fit()
+        first = min(self._first, history.best_epoch - 1)
+        for row in history.curve[:first]:
+            for key in ("train_loss", "train_nll", "valid_loss", "valid_nll"):
+                del row[key]
+        return history
 
     @property
     def epochs(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 from torch import Tensor
@@ -11,6 +12,7 @@ from dialbench.adapter import Adapter
 from dialbench.errors import SystemFailed
 from dialbench.neural.adapter import NeuralAdapter
 from dialbench.neural.model import DialogueModel
+from dialbench.neural.training import History
 
 Base = TypeVar("Base", bound=NeuralAdapter)
 
@@ -42,3 +44,18 @@ def weights_of(base: NeuralAdapter, system: NeuralAdapter) -> Mapping[str, Tenso
 def take(model: DialogueModel, weights: Mapping[str, Tensor]) -> None:
     """Gives `model` these weights; what is not among them stays as it is."""
     model.load_state_dict({**model.state_dict(), **weights})
+
+
+def continued(before: History, losses: Mapping[str, float]) -> History:
+    """The history of a base and one epoch more: what answers, as it does on `valid`.
+
+    Args:
+        before: of the training that gave the weights.
+        losses: "valid_loss" and what else belongs into the row of the curve.
+    """
+    epoch = before.epoch + 1
+    row = {"epoch": float(epoch), **losses}
+    loss = losses["valid_loss"]
+    return replace(
+        before, epoch=epoch, best_epoch=epoch, best_loss=loss, curve=[*before.curve, row]
+    )

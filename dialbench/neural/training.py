@@ -138,15 +138,8 @@ class Trainer:
         if self.history.epoch:
             weights, _ = checkpoint.read(self._best_file)
             checkpoint.restore(self.model, weights, self._best_file)
-            self._exchange()
+            self.history.best.update(exchange(self.model, self.valid, self.config, self.run))
         return self.history
-
-    def _exchange(self) -> None:
-        """Adds to the epoch kept the validation loss with contexts that belong to others."""
-        if len(self.valid) > 1:
-            other = exchanged(self.valid)
-            losses = evaluate(self.model, other, self.config, self.run, "valid")
-            self.history.best["valid_exchanged_loss"] = losses["loss"]
 
     @property
     def epochs(self) -> int:
@@ -336,3 +329,17 @@ def evaluate(
         with autocast(run.device, dtype):
             sums.add(model.loss(batch, 0))
     return sums.means()
+
+
+def exchange(
+    model: DialogueModel, valid: Encoded, config: TrainingConfig, run: Run
+) -> dict[str, float]:
+    """The loss on `valid` with contexts that belong to others.
+
+    Returns:
+        "valid_exchanged_loss"; nothing where there is one example alone.
+    """
+    if len(valid) < 2:
+        return {}
+    losses = evaluate(model, exchanged(valid), config, run, "valid")
+    return {"valid_exchanged_loss": losses["loss"]}

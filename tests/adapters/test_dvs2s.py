@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -176,7 +177,7 @@ class TestTraining:
         before, after = (stages[s].model.state_dict() for s in (S2SA, WordsStage))
         for name, weight in before.items():
             assert torch.equal(after[name], weight)
-        losses = [row["valid_loss"] for row in stages[WordsStage].curve()]
+        losses = [row["valid_words"] for row in stages[WordsStage].curve()]
         assert losses[-1] < losses[0]
 
     def test_then_everything_learns(self, stages):
@@ -269,6 +270,43 @@ class TestTraining:
         WordsStage(config).fit(eight, eight, run)
         [text] = [text for text in said if "closed list" in text]
         assert "dialbench fetch nltk" in text
+
+
+class TestLikelihood:
+    @pytest.mark.parametrize(("name", "words"), [("s-dvs2s", 3), ("dvs2s", 3), ("dvs2s", 10_000)])
+    def test_the_loss_told_is_of_responses_within_their_vocabularies(
+        self, fitted, eight, name, words
+    ):
+        adapter = fitted(name, words)
+        batch = batch_of(adapter, eight)
+        with torch.inference_mode():
+            logs = adapter.model.eval().logits(batch).log_softmax(-1)
+        own = logs.gather(2, batch.target[:, :, None])[:, :, 0][batch.target.ne(PAD)]
+        floor = -np.log(len(adapter.vocabulary))
+        expected = -own.masked_fill(own.isinf(), floor).mean().item()
+        assert adapter.history.best["valid_loss"] == pytest.approx(expected)
+        assert adapter.curve()[-1] == adapter.history.best
+
+    def test_a_predictor_tells_none(self, stages):
+        facts, curve = stages[WordsStage].facts(), stages[WordsStage].curve()
+        assert "context_gain" not in facts
+        assert not any(key.endswith(("loss", "nll")) for row in curve for key in row)
+
+    def test_its_context_gain_is_that_of_its_responses(self, fitted, eight):
+        adapter = fitted("s-dvs2s", 10_000)
+        plain = S2SAModel(adapter.config, len(adapter.vocabulary)).double().eval()
+        weights = adapter.model.state_dict()
+        plain.load_state_dict({name: weights[name] for name in plain.state_dict()})
+        half = len(eight) // 2
+        mixed = [
+            replace(own, context=other.context)
+            for own, other in zip(eight, [*eight[half:], *eight[:half]], strict=True)
+        ]
+        right, wrong = (
+            plain.loss(batch_of(adapter, type(eight)("valid", examples)), 0).total.item()
+            for examples in (eight[:], mixed)
+        )
+        assert adapter.facts()["context_gain"] == pytest.approx(wrong - right)
 
 
 class TestCoverage:
