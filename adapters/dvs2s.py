@@ -442,7 +442,7 @@ class SDVS2S(VocabularyAdapter):
         """The numbers of the words that each message of a split is answered with."""
         model, data = cast(DVS2SModel, self._ready(run)), self._encode(split)
         found = [np.zeros(0, np.int64)] * len(data)
-        with torch.inference_mode():
+        with torch.no_grad():
             for rows in answering_rows(data, self.config.batch_size):
                 numbers = model.vocabularies(make_batch(data, rows, run.device)).cpu().numpy()
                 for row, held in zip(rows, numbers, strict=True):

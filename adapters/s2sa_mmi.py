@@ -140,7 +140,7 @@ class S2SAMMI(MessageAdapter):
             for hypotheses, backward in zip(found, told, strict=True)
         ]
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def _told(
         self, model: S2SAMMIModel, batch: Batch, found: list[list[Hypothesis]]
     ) -> list[list[float]]:

@@ -27,7 +27,10 @@ from dialbench.records import Decoding
 from dialbench.text.vocabulary import EOS
 
 PEER = "seq2seq-lstm"
-SYSTEMS = (PEER, "adand-context", "adand-topic", "adand", "adand[cell=paper]")
+ADAPTIVE = "adand-context", "adand-topic", "adand", "adand[cell=paper]"
+# At the paper's sizes the equations' rank: of the hidden state and a word vector together.
+WHOLE = "adand[cell=paper,rank=600]"
+SYSTEMS = PEER, *ADAPTIVE, WHOLE
 PRINTED = 0.407 / 0.740
 
 

@@ -36,7 +36,7 @@ class Hypothesis:
         return self.log_probability / self.length
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def decode(model: DialogueModel, batch: Batch, decoding: Decoding, limit: int) -> list[list[int]]:
     """One response for each context of the batch.
 
@@ -135,7 +135,7 @@ def _nucleus(mass: Tensor, p: float) -> tuple[Tensor, Tensor]:
     return kept.masked_fill(before >= p, 0.0), words
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def beam_search(
     model: DialogueModel, batch: Batch, width: int, limit: int
 ) -> list[list[Hypothesis]]:

@@ -73,7 +73,10 @@ def _cpu_info() -> str:
 
 
 def autocast(device: str, dtype: torch.dtype) -> contextlib.AbstractContextManager[Any]:
-    """Mixed precision for bfloat16, nothing for the full precisions."""
+    """Mixed precision for bfloat16, nothing for the full precisions.
+
+    Weights are cast once, at their first use within; under torch.inference_mode at every use.
+    """
     if dtype != torch.bfloat16:
         return contextlib.nullcontext()
     return torch.autocast(torch.device(device).type, dtype=dtype)

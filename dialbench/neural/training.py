@@ -310,7 +310,7 @@ def _batches(data: Encoded, size: int, run: Run, purpose: str | None) -> Iterato
         yield make_batch(data, rows, run.device, seed, purpose or "")
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def evaluate(
     model: DialogueModel, data: Encoded, config: TrainingConfig, run: Run, purpose: str | None
 ) -> dict[str, float]:

@@ -64,7 +64,7 @@ class Classifier:
         tokenizer.truncation_side = "left"
         self._tokenizer = tokenizer
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
         """(pairs, 3) probabilities of entailment, neutral and contradiction."""
         found = np.zeros((len(pairs), len(LABELS)), np.float32)

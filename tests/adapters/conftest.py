@@ -138,7 +138,7 @@ def demand_cached_equals_whole(rows_of):
 
     def demand(model: Any, batch: Any, width: int) -> None:
         random = torch.Generator().manual_seed(1)
-        with torch.inference_mode():
+        with torch.no_grad():
             state = model.start(batch).widen(width)
             examples = torch.arange(8).repeat_interleave(width)
             prefixes = torch.full((8 * width, 1), BOS)

@@ -238,7 +238,7 @@ class TestTraining:
 
     def test_bfloat16_moves_costs_by_no_more_than_its_precision(self, ready):
         model, batch = ready("dvs2s[content_words=9]", precision="float32")
-        with torch.inference_mode():
+        with torch.no_grad():
             plain = model.loss(batch, 0)
             with torch.autocast("cpu", torch.bfloat16):
                 coarse = model.loss(batch, 0)
@@ -279,7 +279,7 @@ class TestLikelihood:
     ):
         adapter = fitted(name, words)
         batch = batch_of(adapter, eight)
-        with torch.inference_mode():
+        with torch.no_grad():
             logs = adapter.model.eval().logits(batch).log_softmax(-1)
         own = logs.gather(2, batch.target[:, :, None])[:, :, 0][batch.target.ne(PAD)]
         floor = -np.log(len(adapter.vocabulary))

@@ -125,7 +125,7 @@ class TestModel:
         _, model, pieces = models(kind)
         batch = as_batch(pieces)
         whole, inputs = model.logits(batch), batch.inputs
-        with torch.inference_mode():
+        with torch.no_grad():
             state = model.start(batch).widen(width)
             for place in range(inputs.shape[1]):
                 logits, state = model.step(inputs[:, place].repeat_interleave(width), state)

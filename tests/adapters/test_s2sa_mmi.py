@@ -145,7 +145,7 @@ class TestReverseModel:
             [d, d, d, EOS],
         ]
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def test_a_message_costs_what_its_words_cost_one_by_one(self, ready):
         model, batch = ready("s2sa-mmi")
         responses, messages = batch.target, batch.source
@@ -175,7 +175,7 @@ class TestReverseModel:
         data = turned(batch.origin[0], 10)
         back = make_batch(data, np.arange(8), "cpu")
         learn(model, back, range(50))
-        with torch.inference_mode():
+        with torch.no_grad():
             told = torch.stack(
                 [model.tells(back.source[i].expand(8, -1), back.target) for i in range(8)]
             )

@@ -13,6 +13,7 @@ import torch
 from dialbench.neural import decoding as module
 from dialbench.neural.data import encode, make_batch
 from dialbench.neural.decoding import beam_search, choose, decode
+from dialbench.neural.devices import autocast
 from dialbench.neural.model import State
 from dialbench.records import Context, Decoding
 from dialbench.text.vocabulary import BOS, EOS, PAD, SEP, UNK
@@ -285,3 +286,24 @@ class TestState:
         assert kept.example["memory"][0].tolist() == [[2], [0]]
         assert kept.example["draws"] is None
         assert (kept.width, kept.length, kept.shared) == (2, 4, "s")
+
+
+@pytest.mark.parametrize("how", ["greedy", "beam:2"])
+def test_in_mixed_precision_weights_are_cast_once_an_answer(bigram, questions, how):
+    model = bigram(V, 4).eval()
+    with torch.no_grad():
+        model.output.bias[EOS] = -torch.inf
+    batch = make_batch(questions, np.arange(len(questions)), "cpu")
+    casts = []
+    for limit in (2, 9):
+        with (
+            autocast("cpu", torch.bfloat16),
+            torch.profiler.profile(record_shapes=True) as profile,
+        ):
+            answered = decode(model, batch, Decoding.parse(how), limit)
+        assert {len(words) for words in answered} == {limit}
+        found = profile.key_averages(group_by_input_shape=True)
+        casts.append(
+            sum(e.count for e in found if e.key == "aten::copy_" and e.input_shapes[0] == [V, 4])
+        )
+    assert casts == [1, 1]
