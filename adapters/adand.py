@@ -86,9 +86,7 @@ class TopicConfig(AdaptiveConfig):
         self.demand_positive("topical_words", "latent", "topic_rate")
         if self.topics < 2:
             raise ValueError("topics must be at least 2")
-        for name in ("topic_annealing", "diversity"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} must be at least 0")
+        self.demand_not_negative("topic_annealing", "diversity")
 
 
 class ContextModel(LSTMModel):

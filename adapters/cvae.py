@@ -61,9 +61,7 @@ class LatentTransformerConfig(TransformerConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.demand_positive("latent_hidden")
-        for name in ("kappa", "kl_annealing"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} must be at least 0")
+        self.demand_not_negative("kappa", "kl_annealing")
 
 
 @dataclass(frozen=True)

@@ -68,8 +68,7 @@ class CVAERNNConfig(WordConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.demand_positive("hidden", "decoder_hidden", "latent", "latent_hidden")
-        if self.kl_annealing < 0:
-            raise ValueError("kl_annealing must be at least 0")
+        self.demand_not_negative("kl_annealing")
 
 
 class CVAERNNModel(Unattended):

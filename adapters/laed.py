@@ -67,8 +67,7 @@ class LAEDConfig(WordConfig):
         self.demand_rate("dropout")
         if self.hidden < 2 or self.values < 2:
             raise ValueError("hidden and values must be at least 2")
-        if self.attribute_weight < 0:
-            raise ValueError("attribute_weight must be at least 0")
+        self.demand_not_negative("attribute_weight")
 
 
 def imbalance(q: Tensor) -> Tensor:

@@ -61,8 +61,7 @@ class LSTMConfig(WordConfig):
         self.demand_positive("hidden", "recurrent_layers")
         self.demand_rate("dropout")
         self.demand_rate("context_drop")
-        if self.weight_decay < 0:
-            raise ValueError("weight_decay must be at least 0")
+        self.demand_not_negative("weight_decay")
 
 
 class LSTMModel(DialogueModel):

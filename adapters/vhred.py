@@ -47,8 +47,7 @@ class LatentConfig(HREDConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.demand_positive("latent", "latent_hidden", "latent_spread")
-        if self.kl_annealing < 0:
-            raise ValueError("kl_annealing must be at least 0")
+        self.demand_not_negative("kl_annealing")
 
 
 @dataclass(frozen=True)

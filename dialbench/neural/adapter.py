@@ -69,6 +69,12 @@ class NeuralConfig:
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be above 0")
 
+    def demand_not_negative(self, *names: str) -> None:
+        """Raises ValueError unless these options are 0 or above."""
+        for name in names:
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must be at least 0")
+
     def demand_rate(self, name: str) -> None:
         """Raises ValueError unless this option can be the rate of a dropout."""
         if not 0.0 <= getattr(self, name) < 1.0:

@@ -8,15 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from dialbench_adapters.dvs2s import (
-    DVS2S,
-    SDVS2S,
-    JointConfig,
-    JointModel,
-    JointStage,
-    WordsStage,
-)
+from dialbench_adapters.dvs2s import DVS2S, JointConfig, JointModel, JointStage
 from dialbench_adapters.s2sa import S2SA, S2SAModel
+from dialbench_adapters.s_dvs2s import SDVS2S, WordsStage
 
 from dialbench.adapter import Progress, Registry, Run, System
 from dialbench.errors import InputError, SystemFailed

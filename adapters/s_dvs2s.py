@@ -1,0 +1,323 @@
+"""S-DVS2S: S2SA within a vocabulary of its own for each message.
+
+Wu et al., "Neural Response Generation with Dynamic Vocabularies" (models.md C5). Against its
+parent, S2SA: from the message state h_t = [last forward; first backward] a word predictor gives
+the chance that each content word is needed (eq. 8), and the response is written with all function
+words and the N likeliest content words alone, whose output rows are gathered once a message
+(eq. 6, 7).
+
+The predictor learns after S2SA, with the encoder kept as it is. What is learnt does not depend on
+the N that answers are written with, so rows of several N share one training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, cast
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor
+
+from dialbench.adapter import Adapter, Card, Run
+from dialbench.neural.adapter import NeuralAdapter, read_words, write_words
+from dialbench.neural.data import Batch, Encoded, Ints, answering_rows, make_batch
+from dialbench.neural.model import DialogueModel, Losses, State
+from dialbench.neural.training import Trainer, evaluate, exchange
+from dialbench.records import Context, Split
+from dialbench.text.tokenizer import tokenize
+from dialbench.text.vocabulary import SPECIALS
+
+from .blocks.bases import continued, take, trained_base, weights_of
+from .blocks.coverage import Coverage
+from .blocks.function_words import CLOSED_NOTE, FunctionWords, Tags, identity
+from .blocks.vocabularies import WordCosts, WordPredictor
+from .s2sa import S2SA, MessageAdapter, S2SAConfig, S2SAModel
+
+
+@dataclass(frozen=True)
+class WordsConfig(S2SAConfig):
+    """How the word predictor is trained, and what `S2SAConfig` says.
+
+    Attributes:
+        tags: how function words are told from content words: by nltk's tagger (an error without
+            it), by a closed list of ours, or by the tagger where there is one.
+        function_count: function words occur more often than this in the training responses.
+    """
+
+    tags: Tags = "auto"
+    function_count: int = 10
+    answer_batch: int = 16
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.demand_not_negative("function_count")
+
+
+@dataclass(frozen=True)
+class SDVS2SConfig(WordsConfig):
+    """How many content words answers are written with, and what `WordsConfig` says.
+
+    Attributes:
+        content_words: N; all of them where there are fewer.
+    """
+
+    content_words: int = 1_000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.demand_not_negative("content_words")
+
+
+class VocabularyModel(S2SAModel):
+    """S2SA that writes with function words and the N likeliest content words.
+
+    Args:
+        config: sizes.
+        vocabulary: V.
+        function: the numbers of the function words.
+        words: N.
+    """
+
+    def __init__(
+        self, config: S2SAConfig, vocabulary: int, function: Sequence[int], words: int
+    ) -> None:
+        super().__init__(config, vocabulary)
+        self.predictor = WordPredictor(2 * config.hidden, vocabulary, function)
+        self.words = words
+
+    def vocabularies(self, batch: Batch) -> Tensor:
+        """The numbers of the words that each message is answered with, (B, K)."""
+        _, last = self.encode(batch)
+        return self._numbers(self.predictor(last[-1]))
+
+    def _numbers(self, odds: Tensor) -> Tensor:
+        return self.predictor.numbers(self.predictor.best(odds, self.words))
+
+    def start(self, batch: Batch) -> State:
+        """Reads the messages and gathers the output rows of their vocabularies."""
+        memory, last = self.encode(batch)
+        numbers = self._numbers(self.predictor(last[-1]))
+        state = self.begin(batch, memory, last)
+        state.example["numbers"] = numbers  # (B, K)
+        state.example["rows"] = self.output.weight[numbers]  # (B, K, k)
+        state.example["biases"] = self.output.bias[numbers]
+        return state
+
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """(B * width,) tokens -> logits (B * width, V), -inf outside the vocabulary."""
+        readout, state = self.advance(self.embed(tokens), state)
+        numbers, rows, biases = (state.example[key] for key in ("numbers", "rows", "biases"))
+        read = readout.view(len(rows), -1, readout.shape[-1])  # (B, W, k)
+        within = torch.baddbmm(biases[:, None], read, rows.transpose(1, 2))  # (B, W, K)
+        logits = within.new_full((*within.shape[:2], self.predictor.vocabulary), -torch.inf)
+        logits.scatter_(2, numbers[:, None].expand(within.shape), within)
+        return logits.flatten(0, 1), state
+
+    def logits(self, batch: Batch) -> Tensor:
+        """(B, T, V) under the true response, -inf outside the vocabulary."""
+        state = self.start(batch)
+        logits = self.output(self.under(state, batch.inputs))
+        held = torch.zeros(len(batch), logits.shape[-1], dtype=torch.bool, device=logits.device)
+        held.scatter_(1, state.example["numbers"], True)
+        return logits.masked_fill(~held[:, None], -torch.inf)  # type: ignore[no-any-return]
+
+    def loss(self, batch: Batch, step: int) -> Losses:
+        """The loss of the responses within the vocabularies that messages are answered with.
+
+        The part "nll" counts words outside a vocabulary as one of V alike, "missing" their number.
+        """
+        memory, last = self.encode(batch)
+        odds = self.predictor(last[-1])
+        chosen = self._choose(odds, batch)
+        logits = self.output(self.under(self.begin(batch, memory, last), batch.inputs))
+        with torch.autocast(logits.device.type, enabled=False):  # bfloat16 is too coarse for sums
+            held = self.predictor.whole(chosen)
+            costs = WordCosts.of(logits.to(odds.dtype), batch.target, held)
+            return self._weigh(costs, odds, chosen, batch)
+
+    def _choose(self, odds: Tensor, batch: Batch) -> Tensor:
+        best = self.predictor.best(odds, self.words)
+        return torch.zeros_like(odds).scatter_(1, best, 1.0)[:, :, None]
+
+    def _weigh(self, costs: WordCosts, odds: Tensor, chosen: Tensor, batch: Batch) -> Losses:
+        samples, tokens = chosen.shape[2], len(batch.real)
+        nll = -costs.floored(self.predictor.vocabulary).sum() / samples
+        parts = {"nll": nll.detach(), "missing": costs.missing.sum() / samples}
+        return Losses(nll / tokens, parts, tokens, len(batch))
+
+
+class WordsModel(VocabularyModel):
+    """The stage in which the predictor learns alone.
+
+    The loss is -log p(t | X), where t_j says whether content word j is in the response.
+    """
+
+    def loss(self, batch: Batch, step: int) -> Losses:
+        """Binary cross-entropy over the content words; the encoder gets no gradient."""
+        with torch.no_grad():
+            _, last = self.encode(batch)
+        odds = self.predictor(last[-1])
+        held = self.predictor.held(batch.target).to(odds.dtype)
+        nll = F.binary_cross_entropy_with_logits(odds, held, reduction="sum")
+        tokens = len(batch.real)
+        return Losses(nll / tokens, {"nll": nll.detach()}, tokens, len(batch))
+
+
+class VocabularyAdapter(MessageAdapter):
+    """What all stages share: they know function words, and start from the training before them."""
+
+    def __init__(self, config: Any = None) -> None:
+        super().__init__(config)
+        self.function_words: tuple[str, ...] = ()
+
+    @property
+    def function_numbers(self) -> list[int]:
+        """The numbers of the function words."""
+        return self.vocabulary.encode(self.function_words)
+
+    def _fresh_model(self, run: Run) -> DialogueModel:
+        model = super()._fresh_model(run)
+        # Without a base, as where speed is measured, weights stay random.
+        if isinstance(run.base, NeuralAdapter):
+            take(model, weights_of(run.base, self))
+        return model
+
+    def save_words(self, folder: Path) -> None:
+        """Writes vocabulary.json and function_words.json."""
+        super().save_words(folder)
+        write_words(folder / "function_words.json", self.function_words)
+
+    def load_words(self, folder: Path) -> None:
+        """Reads what `save_words` wrote."""
+        super().load_words(folder)
+        self.function_words = tuple(read_words(folder / "function_words.json"))
+
+
+class WordsStage(VocabularyAdapter):
+    """A trained S2SA whose word predictor learns; no row of a table."""
+
+    name = "dvs2s-words"
+    card = Card("word predictor of DVS2S", "recurrent", "S2SA and a trained word predictor")
+    Config = WordsConfig
+    config: WordsConfig
+
+    @classmethod
+    def starts_from(cls, config: Any) -> type[Adapter] | None:
+        """S2SA."""
+        return S2SA
+
+    @classmethod
+    def inspect(cls, config: Any, contexts: Sequence[Context]) -> Mapping[str, Any]:
+        """The checksums of the word vectors to start from and of the tagger."""
+        return {**super().inspect(config, contexts), **identity(config.tags)}
+
+    def build_model(self, size: int) -> DialogueModel:
+        """The untrained model."""
+        return WordsModel(self.config, size, self.function_numbers, 0)
+
+    def fit(self, train: Split, valid: Split, run: Run) -> None:
+        """Finds the function words and trains the predictor."""
+        base = trained_base(self.name, run.base, S2SA)
+        c = self.config
+        found = FunctionWords.of(train, base.vocabulary, c.tags, c.function_count)
+        self.function_words = found.words
+        if found.closed:
+            run.progress.warn(CLOSED_NOTE)
+        super().fit(train, valid, run)
+        curve = [_of_words(row) for row in self.history.curve]
+        self.history = replace(self.history, curve=curve)
+
+    def warn(self, run: Run) -> None:
+        """Nothing: what its loss is worth says nothing of responses."""
+
+    def trainer(self, model: DialogueModel, train: Encoded, valid: Encoded, run: Run) -> Trainer:
+        """Training that begins where every word is as likely as in the training responses."""
+        words = cast(WordsModel, model)
+        counts = np.zeros(len(self.vocabulary), np.int64)
+        for start, end in zip(train.target.starts, train.target.ends, strict=True):
+            counts[np.unique(train.target.values[start:end])] += 1
+        words.predictor.start_from(torch.from_numpy(counts).to(run.device), len(train))
+        return super().trainer(model, train, valid, run)
+
+
+def _of_words(row: Mapping[str, float]) -> dict[str, float]:
+    """A row of the curve whose losses are of words, not of responses."""
+    losses = {part: row[f"{part}_loss"] for part in ("train", "valid")}
+    return {"epoch": row["epoch"], **{f"{part}_words": loss for part, loss in losses.items()}}
+
+
+class SDVS2S(VocabularyAdapter):
+    """DVS2S whose generator and word predictor were trained apart."""
+
+    name = "s-dvs2s"
+    card = Card(
+        title="S-DVS2S",
+        family="recurrent",
+        summary="S2SA within the words that a predictor, trained apart, finds for each message",
+        paper="Wu et al., Neural Response Generation with Dynamic Vocabularies",
+        year=2018,
+    )
+    Config = SDVS2SConfig
+    Stage: ClassVar[type[VocabularyAdapter]] = WordsStage
+    config: SDVS2SConfig
+
+    @classmethod
+    def starts_from(cls, config: Any) -> type[Adapter] | None:
+        """The training whose weights it answers with."""
+        return cls.Stage
+
+    def build_model(self, size: int) -> DialogueModel:
+        """The untrained model."""
+        c = self.config
+        return VocabularyModel(c, size, self.function_numbers, c.content_words)
+
+    def fit(self, train: Split, valid: Split, run: Run) -> None:
+        """Takes what was learnt, and measures how `valid` fares within its vocabularies."""
+        base = trained_base(self.name, run.base, self.Stage)
+        self.vocabulary, self.function_words = base.vocabulary, base.function_words
+        model, data = self._fresh_model(run), self._encode(valid)
+        losses = evaluate(model, data, self.config, run, "valid")
+        coverage = self.coverage(valid, run)
+        self.history = continued(
+            base.history,
+            {
+                **{f"valid_{key}": value for key, value in losses.items()},
+                **exchange(model, data, self.config, run),
+                "valid_word_recall": coverage.recall,
+                "valid_word_recall_known": coverage.recall_known,
+            },
+        )
+        self.warn(run)
+
+    def coverage(self, split: Split, run: Run) -> Coverage:
+        """Word coverage recall (eq. 15) over the responses of a split."""
+        known = self.vocabulary.words
+        words = ({known[i] for i in held} - set(SPECIALS) for held in self._allot(split, run))
+        references = [tokenize(example.references[0]) for example in split]
+        return Coverage.of(references, words, set(known))
+
+    def _allot(self, split: Split, run: Run) -> list[Ints]:
+        """The numbers of the words that each message of a split is answered with."""
+        model, data = cast(VocabularyModel, self._ready(run)), self._encode(split)
+        found = [np.zeros(0, np.int64)] * len(data)
+        with torch.no_grad():
+            for rows in answering_rows(data, self.config.batch_size):
+                numbers = model.vocabularies(make_batch(data, rows, run.device)).cpu().numpy()
+                for row, held in zip(rows, numbers, strict=True):
+                    found[row] = held
+        return found
+
+    def facts(self) -> Mapping[str, Any]:
+        """Also the size of the vocabularies, and their coverage of validation responses."""
+        function, known = len(self.function_words), len(self.vocabulary)
+        last = self.history.curve[-1] if self.history.curve else {}
+        return {
+            **super().facts(),
+            "function_words": function,
+            "content_words": min(self.config.content_words, known - function),
+            **{key: value for key, value in last.items() if key.startswith("valid_word_recall")},
+        }
