@@ -24,7 +24,6 @@ from .blocks.hierarchical import Conversation
 from .blocks.latent import (
     Gaussian,
     GaussianNetwork,
-    annealing_weight,
     elbo,
     latent_warnings,
     noise,
@@ -115,7 +114,7 @@ class VHCRModel(VariationalModel):
             "kl_conversation": posterior.divergence(Gaussian.standard(posterior)),
             "kl_sentence": of_z,
         }
-        return elbo(words, divergences, annealing_weight(step, self.kl_annealing))
+        return elbo(words, divergences, self.kl_weight(step))
 
 
 class VHCR(WordAdapter):
@@ -140,4 +139,5 @@ class VHCR(WordAdapter):
 
     def warnings(self) -> list[str]:
         """Latent variables that carry nothing, or whose KL never had its full weight."""
-        return latent_warnings(self.history, VHCRModel.criterion[1:], self.config.kl_annealing)
+        c, parts = self.config, VHCRModel.criterion[1:]
+        return latent_warnings(self.history, parts, c.kl_annealing, c.kl_weight)

@@ -36,6 +36,9 @@ class LatentConfig(HREDConfig):
             of softplus(0) times `scale_latent_variable_variances` = 0.1.
         latent_to_encoders: whether what prior and posterior learn teaches the encoders too.
         kl_annealing: updates over which the weight of the KL rises from 0 to 1.
+        kl_power: of the share of them that is over, which is the weight. A weight that rises in a
+            straight line for few updates makes prior and posterior alike before the decoder has
+            begun to read z, which it then never does.
     """
 
     latent: int = 300
@@ -43,11 +46,16 @@ class LatentConfig(HREDConfig):
     latent_spread: float = 1.0
     latent_to_encoders: bool = True
     kl_annealing: int = 25_000
+    kl_power: float = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.demand_positive("latent", "latent_hidden", "latent_spread")
+        self.demand_positive("latent", "latent_hidden", "latent_spread", "kl_power")
         self.demand_not_negative("kl_annealing")
+
+    def kl_weight(self, step: int, updates: int) -> float:
+        """The weight of the KL at update `step` (from 0), if it is 1 from `updates` on."""
+        return annealing_weight(step, updates, self.kl_power)
 
 
 @dataclass(frozen=True)
@@ -83,10 +91,14 @@ class VariationalModel(HREDModel):
     def __init__(self, config: LatentConfig, vocabulary: int, known: int = 0) -> None:
         super().__init__(config, vocabulary, known, known + config.latent)
         h, hidden, latent = config.hidden, config.latent_hidden, config.latent
-        self.latent, self.kl_annealing = latent, config.kl_annealing
+        self.latent, self.config = latent, config
         self.latent_to_encoders, spread = config.latent_to_encoders, config.latent_spread
         self.prior = GaussianNetwork.of_states(h + known, hidden, latent, spread)
         self.posterior = GaussianNetwork.of_states(h + known + 2 * h, hidden, latent, spread)
+
+    def kl_weight(self, step: int) -> float:
+        """The weight of every KL at update `step` (from 0)."""
+        return self.config.kl_weight(step, self.config.kl_annealing)
 
     def response(self, batch: Batch) -> Tensor:
         """(B, 2h): the responses, read like every other utterance."""
@@ -136,7 +148,7 @@ class VHREDModel(VariationalModel):
         state, divergence = self.begin_by_posterior(context, self.response(batch), drawn)
         inputs = drop_words(batch.inputs, self.word_drop) if self.training else batch.inputs
         words = word_loss(self.hidden(state, inputs), self.output, batch)
-        return elbo(words, {"kl": divergence}, annealing_weight(step, self.kl_annealing))
+        return elbo(words, {"kl": divergence}, self.kl_weight(step))
 
 
 class VHRED(WordAdapter):
@@ -161,4 +173,5 @@ class VHRED(WordAdapter):
 
     def warnings(self) -> list[str]:
         """A latent variable that carries nothing, or whose KL never had its full weight."""
-        return latent_warnings(self.history, VHREDModel.criterion[1:], self.config.kl_annealing)
+        c, parts = self.config, VHREDModel.criterion[1:]
+        return latent_warnings(self.history, parts, c.kl_annealing, c.kl_weight)

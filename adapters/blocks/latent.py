@@ -113,9 +113,15 @@ def noise(batch: Batch, size: int) -> Tensor:
     return normals(batch.seed, batch.purpose, batch.ids, size).to(device)
 
 
-def annealing_weight(step: int, updates: int) -> float:
-    """The weight of the KL terms at update `step` (from 0): from 0 to 1 over `updates`."""
-    return min(1.0, step / updates) if updates else 1.0
+def annealing_weight(step: int, updates: int, power: float = 1.0) -> float:
+    """The weight of the KL terms at update `step` (from 0): from 0 to 1 over `updates`.
+
+    Args:
+        step: from 0.
+        updates: the first with the full weight.
+        power: 1 for a straight line; above it the weight stays small for longer.
+    """
+    return min(1.0, step / updates) ** power if updates else 1.0
 
 
 def tanh_weight(step: int, updates: int) -> float:

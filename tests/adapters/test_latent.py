@@ -114,6 +114,12 @@ def test_annealing():
     assert annealing_weight(0, 0) == 1
 
 
+def test_annealing_along_a_power():
+    found = [annealing_weight(step, 200, 4.0) for step in (0, 50, 100, 200, 900)]
+    assert found == [0, 1 / 256, 1 / 16, 1, 1]
+    assert annealing_weight(0, 0, 4.0) == 1
+
+
 def test_annealing_along_a_tanh():
     assert tanh_weight(0, 200) == pytest.approx(0.00495, abs=1e-5)  # tanh(-3) + 1
     assert tanh_weight(50, 200) == pytest.approx(1 + math.tanh(-1.5))

@@ -46,6 +46,7 @@ class TestSizes:
             "latent_hidden=0",
             "latent_spread=0",
             "kl_annealing=-1",
+            "kl_power=0",
             "word_drop=1",
             "word_drop=-1",
         ],
@@ -58,6 +59,7 @@ class TestSizes:
         config = VHREDConfig()
         assert (config.latent, config.latent_hidden) == (300, 512)
         assert (config.kl_annealing, config.word_drop, config.clip) == (25_000, 0.25, 1.0)
+        assert config.kl_power == 1  # a straight line
 
 
 class TestLoss:
@@ -88,6 +90,14 @@ class TestLoss:
         losses = model.loss(batch, 0)
         assert losses.parts["nll"].item() == pytest.approx(-logs[batch.target.ne(PAD)].sum().item())
         assert losses.parts["kl"].item() == pytest.approx(q.divergence(p).sum().item())
+
+    @pytest.mark.parametrize("system", ["vhred", "vhcr"])
+    def test_the_weight_rises_by_the_power_of_the_share_that_is_over(self, ready, system):
+        model, batch = ready(f"{system}[kl_annealing=100,kl_power=3]", **SIZES)
+        model.eval()
+        totals = {step: model.loss(batch, step) for step in (0, 50, 100)}
+        start, middle, end = (losses.total.item() for losses in totals.values())
+        assert (middle - start) / (end - start) == pytest.approx(1 / 8)
 
     def test_validation_is_the_elbo_with_weight_one(self, demand_elbo):
         demand_elbo("vhred[kl_annealing=100000]", "kl", **SIZES)
@@ -230,6 +240,14 @@ class TestTraining:
         adapter = build("vhred[kl_annealing=1000]", epochs=1, **SIZES)
         adapter.fit(eight, eight, Run(1, folder=tmp_path, progress=listener))
         assert any("before kl_annealing=1000 ended" in text for text in listener.warnings)
+
+    @pytest.mark.parametrize(("power", "weight"), [(1, "0.50"), (2, "0.25")])
+    def test_the_weight_reached_is_told_as_it_rose(self, build, eight, tmp_path, power, weight):
+        listener = Listener()
+        # Eight examples in batches of four are two updates an epoch.
+        adapter = build(f"vhred[kl_annealing=4,kl_power={power}]", epochs=1, **SIZES)
+        adapter.fit(eight, eight, Run(1, folder=tmp_path, progress=listener))
+        assert any(f"the KL counted {weight} of" in text for text in listener.warnings)
 
     def test_is_a_function_of_the_seed(self, build, eight, tmp_path):
         def curve(folder: str, seed: int):
