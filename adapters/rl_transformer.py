@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from dialbench.adapter import Card
+from dialbench.neural.devices import matrix_dtype
 from dialbench.neural.model import DialogueModel
 
 from .blocks.attention import (
@@ -81,6 +82,12 @@ class RLTransformerConfig(TransformerConfig):
         return ablations.get(self.draws, xavier)
 
 
+def _together(map: nn.Linear, *parts: Tensor) -> Tensor:
+    """The map of the parts side by side, each cast first: together they would be as the widest."""
+    dtype = matrix_dtype(map.weight)
+    return map(torch.cat([part.to(dtype) for part in parts], -1))  # type: ignore[no-any-return]
+
+
 class RandomLink(nn.Module):
     """W [link; x W^r], or W (x W^r): a random map before a trained one, no activation between.
 
@@ -101,9 +108,9 @@ class RandomLink(nn.Module):
         if weight is not None and len(x) * x.shape[1] > self.random.inputs:
             return self._as_one_map(x, weight, x if link is None else link)
         hidden = self.random(x, draws)
-        if self.linked:
-            hidden = torch.cat([x if link is None else link, hidden], -1)
-        return self.trained(hidden)  # type: ignore[no-any-return]
+        if not self.linked:
+            return self.trained(hidden)  # type: ignore[no-any-return]
+        return _together(self.trained, x if link is None else link, hidden)
 
     def _as_one_map(self, x: Tensor, weight: Tensor, link: Tensor) -> Tensor:
         """The same with the product of both maps: much cheaper for many rows."""
@@ -162,7 +169,7 @@ class RandomLinkFeedForward(FeedForward):
     def forward(self, x: Tensor, draws: Tensor | None) -> Tensor:
         """(B, T, n) -> (B, T, n)."""
         hidden = self.hidden(x, draws)
-        return self.second(torch.cat([hidden, x], -1) if self.linked else hidden)  # type: ignore[no-any-return]
+        return _together(self.second, hidden, x) if self.linked else self.second(hidden)
 
 
 class RLTransformerModel(Redrawn, TransformerModel):
