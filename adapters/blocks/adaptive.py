@@ -21,7 +21,7 @@ from .lstm import Given, Norm, NormedCell, NormedLSTMCell, Parts, plain, product
 _RECURRENT_SPREAD = 0.1
 
 
-def multiplied(weight: Tensor) -> Tensor:
+def _as_multiplied(weight: Tensor) -> Tensor:
     """`weight` as matrices are multiplied here, not to be cast anew at every step."""
     return weight.to(matrix_dtype(weight))
 
@@ -169,8 +169,8 @@ class ContextCell(NormedCell):
         """All maps of the state, A for input and state, gains and biases of their norms."""
         norms = self.input_norm, self.recurrent_norm
         return (
-            multiplied(torch.cat(self._maps(), 2)),
-            multiplied(torch.cat([self.input.last, self.recurrent.last])),
+            _as_multiplied(torch.cat(self._maps(), 2)),
+            _as_multiplied(torch.cat([self.input.last, self.recurrent.last])),
             torch.cat([norm.gain for norm in norms])[:, None],
             torch.cat([norm.bias for norm in norms])[:, None],
         )
@@ -280,7 +280,7 @@ class BothCell(ContextCell):
         gates = self.input_gate, self.recurrent_gate
         return (
             *super().joined(),
-            multiplied(torch.cat([gate.maps[2] for gate in gates])),
+            _as_multiplied(torch.cat([gate.maps[2] for gate in gates])),
             torch.cat([gate.biases[2] for gate in gates]),
             self.gate_norm.gain.repeat(2, 1)[:, None],
             3 * self.gate_norm.bias.repeat(2, 1)[:, None],  # one for each term
