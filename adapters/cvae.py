@@ -37,6 +37,7 @@ from .blocks.latent import (
     tanh_weight,
     with_bag,
 )
+from .blocks.randomized import Draws
 from .transformer import Transformer, TransformerConfig, TransformerModel
 
 CLS = BOS  # no encoder reads it otherwise
@@ -100,7 +101,7 @@ class FirstLayer(DecoderLayer):
         past: KeysValues | None,
         memory: KeysValues,
         masks: tuple[Tensor | None, Tensor],
-        draws: Tensor | None,
+        draws: Draws,
     ) -> tuple[Tensor, KeysValues]:
         """As `DecoderLayer.forward`; beams of one context share its z."""
         if past is None and draws is not None:
@@ -145,7 +146,7 @@ class CVAEModel(LatentTransformerModel):
         both = {f"response_{name}": w for name, w in weights.items() if name.startswith("encoder")}
         super().take({**weights, **both})
 
-    def encode(self, source: Tensor, draws: Tensor | None) -> tuple[Tensor, Tensor]:
+    def encode(self, source: Tensor, draws: Draws) -> tuple[Tensor, Tensor]:
         """(B, S) tokens -> (B, 1 + S, n), CLS first, and the mask of real tokens."""
         return super().encode(pad(source, (1, 0), value=CLS), draws)
 

@@ -30,7 +30,7 @@ from .blocks.attention import (
     trained,
 )
 from .blocks.embedding import WordAdapter
-from .blocks.randomized import RandomLinear, RedrawAtInference, RedrawEvery, Redrawn, Spread
+from .blocks.randomized import Draws, RandomLinear, RedrawAtInference, RedrawEvery, Redrawn, Spread
 from .transformer import TransformerConfig, TransformerModel
 
 
@@ -49,7 +49,8 @@ class RLTransformerConfig(TransformerConfig):
         draws: the paper's Xavier spreads, or everywhere N(0, 0.1^2) or U(0, 0.01).
         redraw_every: when training draws anew; `step` is an experiment of ours.
         redraw_at_inference: whether each context, each batch or nothing gets weights of its own;
-            those of one context take 53 MB, and answer_batch says how many there are at once.
+            those of one context take 53 MB, in bfloat16 half of it, and answer_batch says how many
+            there are at once.
     """
 
     d_rand: int = 512
@@ -102,10 +103,10 @@ class RandomLink(nn.Module):
         self.random, self.linked = random, link > 0
         self.trained = trained(link + random.outputs, outputs, False)
 
-    def forward(self, x: Tensor, draws: Tensor | None = None, link: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, draws: Draws = None, link: Tensor | None = None) -> Tensor:
         """(N, s, inputs) -> (N, s, outputs); the link is `x` itself unless another is given."""
-        weight = self.random.shared(draws)
-        if weight is not None and len(x) * x.shape[1] > self.random.inputs:
+        weight, _ = self.random.weights(draws)
+        if weight.dim() == 2 and len(x) * x.shape[1] > self.random.inputs:
             return self._as_one_map(x, weight, x if link is None else link)
         hidden = self.random(x, draws)
         if not self.linked:
@@ -139,9 +140,7 @@ class RandomLinkAttention(Attention):
 
         return make
 
-    def forward(
-        self, x: Tensor, memory: KeysValues, mask: Tensor | None, draws: Tensor | None
-    ) -> Tensor:
+    def forward(self, x: Tensor, memory: KeysValues, mask: Tensor | None, draws: Draws) -> Tensor:
         """As `Attention.forward`; in attention to the context, X is the decoder's side."""
         mixed = self.mix(x, memory, mask, draws)
         return self.output(mixed, draws, x if self.link_is_input else mixed)  # type: ignore[no-any-return]
@@ -166,7 +165,7 @@ class RandomLinkFeedForward(FeedForward):
         if self.linked:
             self.second = trained(c.feed_forward + c.embedding, c.embedding, True)
 
-    def forward(self, x: Tensor, draws: Tensor | None) -> Tensor:
+    def forward(self, x: Tensor, draws: Draws) -> Tensor:
         """(B, T, n) -> (B, T, n)."""
         hidden = self.hidden(x, draws)
         return _together(self.second, hidden, x) if self.linked else self.second(hidden)

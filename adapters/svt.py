@@ -29,6 +29,7 @@ from dialbench.text.vocabulary import PAD
 
 from .blocks.attention import Attention, DecoderLayer, FeedForward, KeysValues, Residual, trained
 from .blocks.latent import Gaussian, GaussianNetwork, bag_nll, noise
+from .blocks.randomized import Draws
 from .cvae import LatentTransformer, LatentTransformerConfig, LatentTransformerModel
 from .transformer import causal_mask
 
@@ -77,12 +78,12 @@ class VariationalLayer(DecoderLayer):
         past: KeysValues | None,
         memory: KeysValues,
         masks: tuple[Tensor | None, Tensor],
-        draws: Tensor | None,
+        draws: Draws,
     ) -> tuple[Tensor, KeysValues]:
         """As `DecoderLayer.forward` with z from the prior; `draws` (B, positions, z) is noise."""
         read, present = self.read(x, past, memory, masks, None)
         first = present[0].shape[2] - x.shape[1]
-        drawn = cast(Tensor, draws)[:, first : first + x.shape[1]]
+        drawn = draws[:, first : first + x.shape[1]]
         drawn = drawn.repeat_interleave(len(x) // len(drawn), 0)  # beams share it
         return self.write(read, self.prior(read).sample(drawn)), present
 

@@ -31,6 +31,7 @@ from .blocks.attention import (
     trained,
 )
 from .blocks.embedding import BESIDE_POSITIONS, Positions, WordAdapter, WordConfig, WordEmbedding
+from .blocks.randomized import Draws, are_shared
 
 
 @dataclass(frozen=True)
@@ -122,8 +123,8 @@ class TransformerModel(DialogueModel):
         feed_forward = self._feed_forward(layer)
         return DecoderLayer(attention, self._attention(), feed_forward, self._residuals(3))
 
-    def draws(self, batch: Batch) -> Tensor | None:
-        """Weights drawn for the contexts of a batch, (B, numbers) or (numbers,); none here."""
+    def draws(self, batch: Batch) -> Draws:
+        """What is drawn for the contexts of a batch; nothing here."""
         return None
 
     def _embed(self, tokens: Tensor, first: int = 0) -> Tensor:
@@ -132,7 +133,7 @@ class TransformerModel(DialogueModel):
             x = x * self.config.embedding**0.5
         return self.dropout(self.positions(x, first))  # type: ignore[no-any-return]
 
-    def encode(self, source: Tensor, draws: Tensor | None) -> tuple[Tensor, Tensor]:
+    def encode(self, source: Tensor, draws: Draws) -> tuple[Tensor, Tensor]:
         """(B, S) tokens -> (B, S, n), and the mask (B, 1, 1, S) of real tokens."""
         return self.read(source, self.encoder, self.encoder_norm, draws)
 
@@ -141,7 +142,7 @@ class TransformerModel(DialogueModel):
         tokens: Tensor,
         layers: Iterable[nn.Module],
         norm: nn.Module,
-        draws: Tensor | None = None,
+        draws: Draws = None,
     ) -> tuple[Tensor, Tensor]:
         """(B, S) tokens -> (B, S, n) of an encoder, and the mask (B, 1, 1, S) of real tokens."""
         mask = tokens.ne(PAD)[:, None, None]
@@ -150,7 +151,7 @@ class TransformerModel(DialogueModel):
             x = layer(x, mask, draws)
         return norm(x), mask
 
-    def _project(self, memory: Tensor, draws: Tensor | None) -> list[KeysValues]:
+    def _project(self, memory: Tensor, draws: Draws) -> list[KeysValues]:
         # (B, S, n) -> keys and values for every decoder layer
         layers = cast(Iterable[DecoderLayer], self.decoder)
         return [layer.cross_attention.keys_values(memory, draws) for layer in layers]
@@ -168,7 +169,7 @@ class TransformerModel(DialogueModel):
         layers: Iterable[nn.Module],
         memories: Iterable[KeysValues],
         seen: Tensor,
-        draws: Tensor | None = None,
+        draws: Draws = None,
     ) -> Tensor:
         """(B, T, n) that goes into `layers`, the last ones -> (B, T, n) decoder outputs."""
         masks = (causal_mask(x), seen)
@@ -189,14 +190,13 @@ class TransformerModel(DialogueModel):
         draws = self.draws(batch)
         return self.begin(*self.encode(batch.source, draws), draws)
 
-    def begin(self, memory: Tensor, seen: Tensor, draws: Tensor | None) -> State:
+    def begin(self, memory: Tensor, seen: Tensor, draws: Draws) -> State:
         """Where answering starts, from what `encode` gave."""
         # Every step reads them, which is faster where each head's lie together.
         keys_values = [(k.contiguous(), v.contiguous()) for k, v in self._project(memory, draws)]
-        shared = draws is not None and draws.dim() == 1
+        shared = draws if are_shared(draws) else None
         example = {"memory": keys_values, "seen": seen, "draws": None if shared else draws}
-        past = [None] * len(self.decoder)
-        return State(example, past, shared=draws if shared else None)
+        return State(example, [None] * len(self.decoder), shared=shared)
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """(B * width,) tokens -> logits (B * width, V)."""

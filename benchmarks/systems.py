@@ -197,11 +197,12 @@ class Side:
         data = encode(some, self.adapter.vocabulary, config.context_tokens)
         batch = make_batch(data, torch.arange(len(some)).numpy(), self.device, 1, "infer")
         start = time.perf_counter()
-        drawn = self.model.draws(batch)
+        self.model.draws(batch)
         _wait(self.device)
         spent = time.perf_counter() - start
         share = spent / len(some) * len(self.contexts) / answered
-        return {"numbers_per_second": drawn.numel() / spent, "share_of_answering": share}
+        drawn = len(some) * self.model.random.numbers
+        return {"numbers_per_second": drawn / spent, "share_of_answering": share}
 
     def summary(self, peer: Side, peak: float) -> dict[str, float]:
         """Medians over the rounds, and of the ratios to the peer round by round."""

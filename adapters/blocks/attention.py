@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from dialbench.neural.dropout import Dropout
 
-from .randomized import Linear
+from .randomized import Draws, Linear
 
 MakeLinear = Callable[[int, int, bool], nn.Module]
 KeysValues = tuple[Tensor, Tensor]
@@ -62,26 +62,22 @@ class Attention(nn.Module):
     def _split(self, x: Tensor) -> Tensor:
         return x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)  # (B, H, S, d/H)
 
-    def keys_values(self, memory: Tensor, draws: Tensor | None) -> KeysValues:
+    def keys_values(self, memory: Tensor, draws: Draws) -> KeysValues:
         """Keys and values (B, H, S, d/H) of (B, S, n)."""
         return self._split(self.key(memory, draws)), self._split(self.value(memory, draws))
 
-    def extend(self, past: KeysValues | None, x: Tensor, draws: Tensor | None) -> KeysValues:
+    def extend(self, past: KeysValues | None, x: Tensor, draws: Draws) -> KeysValues:
         """Keys and values of the positions before and of (B, T, n) behind them."""
         keys, values = self.keys_values(x, draws)
         if past is None:
             return keys, values
         return torch.cat([past[0], keys], 2), torch.cat([past[1], values], 2)
 
-    def forward(
-        self, x: Tensor, memory: KeysValues, mask: Tensor | None, draws: Tensor | None
-    ) -> Tensor:
+    def forward(self, x: Tensor, memory: KeysValues, mask: Tensor | None, draws: Draws) -> Tensor:
         """What each of (B, T, n) attends to, (B, T, n); arguments as `mix`."""
         return self.output(self.mix(x, memory, mask, draws), draws)  # type: ignore[no-any-return]
 
-    def mix(
-        self, x: Tensor, memory: KeysValues, mask: Tensor | None, draws: Tensor | None
-    ) -> Tensor:
+    def mix(self, x: Tensor, memory: KeysValues, mask: Tensor | None, draws: Draws) -> Tensor:
         """The values that each of (B, T, n) attends to, heads joined, (B, T, d).
 
         Args:
@@ -129,11 +125,11 @@ class FeedForward(nn.Module):
         self.second = trained(inner, width, True)
         self.dropout = Dropout(dropout)
 
-    def forward(self, x: Tensor, draws: Tensor | None) -> Tensor:
+    def forward(self, x: Tensor, draws: Draws) -> Tensor:
         """(B, T, n) -> (B, T, n)."""
         return self.second(self.hidden(x, draws), draws)  # type: ignore[no-any-return]
 
-    def hidden(self, x: Tensor, draws: Tensor | None) -> Tensor:
+    def hidden(self, x: Tensor, draws: Draws) -> Tensor:
         """(B, T, n) -> (B, T, inner), dropout included."""
         return self.dropout(self.activation(self.first(x, draws)))  # type: ignore[no-any-return]
 
@@ -166,7 +162,7 @@ class EncoderLayer(nn.Module):
         self.attention, self.feed_forward = attention, feed_forward
         self.around_attention, self.around_feed_forward = residuals
 
-    def forward(self, x: Tensor, mask: Tensor, draws: Tensor | None) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor, draws: Draws) -> Tensor:
         """(B, S, n) -> (B, S, n); mask (B, 1, 1, S)."""
 
         def attend(y: Tensor) -> Tensor:
@@ -197,7 +193,7 @@ class DecoderLayer(nn.Module):
         past: KeysValues | None,
         memory: KeysValues,
         masks: tuple[Tensor | None, Tensor],
-        draws: Tensor | None,
+        draws: Draws,
     ) -> tuple[Tensor, KeysValues]:
         """One layer over all target positions, or over the newest with its past.
 
@@ -220,7 +216,7 @@ class DecoderLayer(nn.Module):
         past: KeysValues | None,
         memory: KeysValues,
         masks: tuple[Tensor | None, Tensor],
-        draws: Tensor | None,
+        draws: Draws,
     ) -> tuple[Tensor, KeysValues]:
         """As `forward`, without the feed-forward network."""
         causal, seen = masks

@@ -1,19 +1,17 @@
 """Frozen random weights that are drawn anew (models.md 0.5).
 
-A model's random matrices lie behind one another in a flat vector, in the order of its modules.
-The vector is drawn for every epoch of training and, where asked for, for every context that is
-answered: then all encoding and decoding of that context sees its own weights.
+A model's random maps are drawn one after another, in the order of its modules: for every epoch of
+training and, where asked for, for every context that is answered. Then all encoding and decoding
+of that context sees its own weights.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar, Literal, Protocol
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dialbench.neural.data import Batch
@@ -26,12 +24,17 @@ from .embedding import WordEmbedding
 Spread = float | tuple[float, float]
 RedrawEvery = Literal["epoch", "step"]
 RedrawAtInference = Literal["per_context", "per_batch", "none"]
+Weights = tuple[Tensor, Tensor | None]
+"""A map's weight (in, out) and bias (1, out); of B contexts (B, in, out) and (B, 1, out)."""
+Draws = Any
+"""What was drawn for the contexts of a batch: the `Weights` of all maps, noise, or None. Layers
+hand it through; only the module that it was drawn for knows its kind."""
 
 
 class Linear(nn.Linear):
     """A trained linear map that takes, and ignores, drawn weights."""
 
-    def forward(self, input: Tensor, draws: Tensor | None = None) -> Tensor:
+    def forward(self, input: Tensor, draws: Draws = None) -> Tensor:
         """(N, s, in) -> (N, s, out)."""
         return super().forward(input)
 
@@ -51,7 +54,7 @@ class RandomLinear(nn.Module):
     def __init__(self, inputs: int, outputs: int, *, bias: bool, spread: Spread) -> None:
         super().__init__()
         self.inputs, self.outputs, self.spread = inputs, outputs, spread
-        self.offset = 0
+        self.place = 0
         self.register_buffer("weight", torch.zeros(inputs, outputs))
         self.register_buffer("bias", torch.zeros(outputs) if bias else None)
 
@@ -60,54 +63,57 @@ class RandomLinear(nn.Module):
         """How many numbers one draw takes."""
         return self.inputs * self.outputs + (0 if self.bias is None else self.outputs)
 
-    def draw_(self, flat: Tensor, random: torch.Generator) -> None:
-        """Draws this map's part of a flat vector, weight first."""
-        own = flat[self.offset : self.offset + self.numbers]
+    def draw(self, random: torch.Generator) -> Weights:
+        """float32 on the CPU, the weight drawn first."""
+        drawn = torch.empty(self.numbers, device="cpu")
         if isinstance(self.spread, tuple):
-            own.uniform_(*self.spread, generator=random)
+            drawn.uniform_(*self.spread, generator=random)
         else:
-            own.normal_(0.0, self.spread, generator=random)
-
-    def take(self, flat: Tensor) -> None:
-        """Makes this map's part of a flat vector its own weights."""
-        weight, bias = self._cut(flat[None])
-        self.weight.copy_(weight[0])
-        if self.bias is not None and bias is not None:
-            self.bias.copy_(bias[0, 0])
-
-    def _cut(self, draws: Tensor) -> tuple[Tensor, Tensor | None]:
+            drawn.normal_(0.0, self.spread, generator=random)
         size = self.inputs * self.outputs
-        own = draws[:, self.offset : self.offset + self.numbers]
-        weight = own[:, :size].view(-1, self.inputs, self.outputs)
-        return weight, None if self.bias is None else own[:, None, size:]
+        bias = None if self.bias is None else drawn[None, size:]
+        return drawn[:size].view(self.inputs, self.outputs), bias
 
-    def shared(self, draws: Tensor | None) -> Tensor | None:
-        """(in, out) weights where all rows have the same, None where each context has its own."""
-        if draws is None:
-            return self.weight
-        return self._cut(draws[None])[0][0] if draws.dim() == 1 else None
+    def room(self, contexts: int, dtype: torch.dtype) -> Weights:
+        """Where weights for so many contexts go, on the CPU."""
+        size = (contexts, self.inputs, self.outputs)
+        bias = None if self.bias is None else torch.empty(size[0], 1, size[2], dtype=dtype)
+        return torch.empty(size, dtype=dtype), bias
 
-    def forward(self, input: Tensor, draws: Tensor | None = None) -> Tensor:
+    def take(self, drawn: Weights) -> None:
+        """Makes them this map's own."""
+        weight, bias = drawn
+        self.weight.copy_(weight)
+        if self.bias is not None and bias is not None:
+            self.bias.copy_(bias[0])
+
+    def weights(self, draws: Sequence[Weights] | None) -> Weights:
+        """This map's part of what was drawn, else its own weights."""
+        return (self.weight, self.bias) if draws is None else draws[self.place]
+
+    def forward(self, input: Tensor, draws: Sequence[Weights] | None = None) -> Tensor:
         """(N, s, in) -> (N, s, out).
 
         Args:
-            input: N rows, N a multiple of the number of draws: beams of one context lie behind
-                one another and share its weights.
-            draws: (B, numbers of the whole model) for B contexts, (numbers,) for all of them
-                together, or None for the own weights.
+            input: N rows, N a multiple of the number of contexts that weights were drawn for:
+                beams of one context lie behind one another and share its weights.
+            draws: weights of all maps, or None for their own.
         """
-        if draws is None:
-            return _affine(input, self.weight, self.bias)
-        if draws.dim() == 1:
-            weight, bias = self._cut(draws[None])
-            return _affine(input, weight[0], None if bias is None else bias[0])
-        rows = input.reshape(len(draws), -1, self.inputs)
-        return _affine(rows, *self._cut(draws)).view(*input.shape[:-1], self.outputs)
+        weight, bias = self.weights(draws)
+        if weight.dim() == 2:
+            return _affine(input, weight, bias)
+        rows = input.reshape(len(weight), -1, self.inputs)
+        return _affine(rows, weight, bias).view(*input.shape[:-1], self.outputs)
 
 
 def _affine(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     product = x @ weight
     return product if bias is None else product + bias.to(product.dtype)
+
+
+def are_shared(draws: Draws) -> bool:
+    """Whether they are weights that all contexts of a batch have together."""
+    return isinstance(draws, list) and draws[0][0].dim() == 2
 
 
 class RandomWeights:
@@ -119,38 +125,39 @@ class RandomWeights:
 
     def __init__(self, model: nn.Module) -> None:
         self.maps = [m for m in model.modules() if isinstance(m, RandomLinear)]
-        self.numbers = 0
-        for map in self.maps:
-            map.offset = self.numbers
-            self.numbers += map.numbers
+        for place, map in enumerate(self.maps):
+            map.place = place
+        self.numbers = sum(map.numbers for map in self.maps)
 
-    def draw(self, *key: str | int) -> Tensor:
-        """(numbers,) float32 on the CPU: one draw of all maps from a generator for `key`."""
-        flat = torch.empty(self.numbers, device="cpu")
-        self._fill(flat, generator(*key))
-        return flat
+    def draw(self, *key: str | int) -> Iterator[Weights]:
+        """The weights of every map, one after another from a generator for `key`."""
+        random = generator(*key)
+        return (map.draw(random) for map in self.maps)
 
-    def draw_each(self, seed: int, purpose: str, ids: Sequence[str]) -> Tensor:
-        """(B, numbers) float32 on the CPU: a draw for each example id, the same in any batch."""
-        draws = np.empty((len(ids), self.numbers), np.float32)
+    def draw_each(
+        self, seed: int, purpose: str, ids: Sequence[str], dtype: torch.dtype = torch.float32
+    ) -> list[Weights]:
+        """The weights of every map for each example id, the same in any batch; on the CPU.
 
-        def fill(row: NDArray[np.float32], id: str) -> None:
-            self._fill(torch.from_numpy(row), generator(seed, purpose, id))
+        Those of one map lie together, as a product of all its contexts at once needs them.
+        """
+        drawn = [map.room(len(ids), dtype) for map in self.maps]
+
+        def fill(row: int, id: str) -> None:
+            for places, own in zip(drawn, self.draw(seed, purpose, id), strict=True):
+                for place, numbers in zip(places, own, strict=True):
+                    if place is not None and numbers is not None:
+                        place[row] = numbers
 
         # One generator keeps one core busy, and a draw can take longer than a GPU's answer.
         with ThreadPoolExecutor(torch.get_num_threads()) as pool:
-            list(pool.map(fill, draws, ids))
-        return torch.from_numpy(draws)
+            list(pool.map(fill, range(len(ids)), ids))
+        return drawn
 
     def redraw(self, *key: str | int) -> None:
         """Gives every map new weights."""
-        flat = self.draw(*key)
-        for map in self.maps:
-            map.take(flat)
-
-    def _fill(self, flat: Tensor, random: torch.Generator) -> None:
-        for map in self.maps:
-            map.draw_(flat, random)
+        for map, drawn in zip(self.maps, self.draw(*key), strict=True):
+            map.take(drawn)
 
 
 class RedrawConfig(Protocol):
@@ -186,13 +193,17 @@ class Redrawn(DialogueModel):
             self.random.redraw(self._seed, "step", step)
         return super().loss(batch, step)
 
-    def draws(self, batch: Batch) -> Tensor | None:
-        """(B, numbers) drawn for the contexts, (numbers,) for the batch, or None."""
+    def draws(self, batch: Batch) -> list[Weights] | None:
+        """Weights drawn for each of the contexts, for all together, or None."""
         when = self.config.redraw_at_inference
         if batch.seed is None or when == "none":
             return None
+        dtype, device = matrix_dtype(self.embedding.weight), batch.source.device
         if when == "per_batch":
-            drawn = self.random.draw(batch.seed, batch.purpose, "batch", *batch.ids)
+            drawn = list(self.random.draw(batch.seed, batch.purpose, "batch", *batch.ids))
         else:
-            drawn = self.random.draw_each(batch.seed, batch.purpose, batch.ids)
-        return drawn.to(batch.source.device).to(matrix_dtype(self.embedding.weight))
+            drawn = self.random.draw_each(batch.seed, batch.purpose, batch.ids, dtype)
+        return [
+            (weight.to(device, dtype), None if bias is None else bias.to(device, dtype))
+            for weight, bias in drawn
+        ]

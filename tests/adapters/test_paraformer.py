@@ -43,6 +43,15 @@ def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> list[bool]:
     return [torch.equal(a[name], b[name]) for name in a]
 
 
+def numbers(drawn) -> list[torch.Tensor]:
+    return [part for weights in drawn for part in weights if part is not None]
+
+
+def equal(one, other) -> bool:
+    pairs = zip(numbers(one), numbers(other), strict=True)
+    return all(torch.equal(a, b) for a, b in pairs)
+
+
 class TestLayout:
     @pytest.mark.parametrize(
         ("layout", "six", "four"),
@@ -220,9 +229,8 @@ class TestRedraw:
         places = []
         for m in model.modules():
             if isinstance(m, RandomLinear):
-                size = m.weight.numel() + (0 if m.bias is None else m.bias.numel())
-                places += range(m.offset, m.offset + size)
-        assert places == list(range(model.random.numbers))
+                places.append(m.place)
+        assert places == list(range(len(model.random.maps)))
 
     def test_a_draw_comes_from_one_generator_in_the_order_of_the_layers(self):
         maps = torch.nn.ModuleList(
@@ -292,9 +300,9 @@ class TestValidation:
     def spied(self, monkeypatch) -> list[tuple[int, str, tuple[str, ...]]]:
         calls, plain = [], RandomWeights.draw_each
 
-        def draw_each(self, seed, purpose, ids):
+        def draw_each(self, seed, purpose, ids, dtype):
             calls.append((seed, purpose, tuple(ids)))
-            return plain(self, seed, purpose, ids)
+            return plain(self, seed, purpose, ids, dtype)
 
         monkeypatch.setattr(RandomWeights, "draw_each", draw_each)
         return calls
@@ -348,20 +356,29 @@ class TestInference:
         model, batch = ready("paraformer-k")
         one = model.random.draw_each(1, "infer", batch.ids)
         torch.set_num_threads(4)
-        assert torch.equal(model.random.draw_each(1, "infer", batch.ids), one)
-        for row, id in zip(one, batch.ids, strict=True):
-            assert torch.equal(row, model.random.draw(1, "infer", id))
+        assert equal(model.random.draw_each(1, "infer", batch.ids), one)
+        for row, id in enumerate(batch.ids):
+            assert equal(
+                [[part[row] for part in numbers(one)]], [numbers(model.random.draw(1, "infer", id))]
+            )
+
+    def test_weights_of_one_map_lie_together(self, ready):
+        model, batch = ready("paraformer-k")
+        state = model.start(batch)
+        for drawn in (state, state.keep(torch.tensor([2, 0]))):
+            # Otherwise every step of decoding copies them all, to multiply them at once.
+            assert all(part.is_contiguous() for part in numbers(drawn.example["draws"]))
 
     def test_one_draw_for_a_batch(self, ready):
         model, batch = ready("paraformer-k[redraw_at_inference=per_batch]")
         drawn = model.draws(batch)
-        assert drawn.shape == (model.random.numbers,)
-        assert torch.equal(drawn, model.draws(batch))
+        assert sum(part.numel() for part in numbers(drawn)) == model.random.numbers
+        assert equal(drawn, model.draws(batch))
         together = model.logits(batch)
         model.random.redraw(5, "infer", "batch", *batch.ids)
         assert torch.allclose(together, model.logits(replace(batch, seed=None)), atol=1e-10)
         state = model.start(batch).widen(2).keep(torch.tensor([3, 1]))
-        assert torch.equal(state.shared, drawn)
+        assert equal(state.shared, drawn)
         logits, _ = model.step(torch.full((4,), 2), state)
         assert torch.allclose(logits, together[[3, 3, 1, 1], 0], atol=1e-10)
 
@@ -386,9 +403,9 @@ class TestInference:
 
     def test_draws_are_cast_once_for_mixed_precision(self, ready):
         model, batch = ready("paraformer-k", precision="float32")
-        assert model.draws(batch).dtype == torch.float32
+        assert {w.dtype for w, _ in model.draws(batch)} == {torch.float32}
         with torch.autocast("cpu", torch.bfloat16):
-            assert model.draws(batch).dtype == torch.bfloat16
+            assert {w.dtype for w, _ in model.draws(batch)} == {torch.bfloat16}
             half = model.logits(batch)
         assert torch.allclose(half.float(), model.logits(batch), atol=0.1)
 
