@@ -9,8 +9,8 @@ drawn at the start of every epoch and for every context that is answered.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +18,7 @@ from torch.nn.functional import linear
 
 from dialbench.adapter import Card
 from dialbench.neural.devices import matrix_dtype
-from dialbench.neural.model import DialogueModel
+from dialbench.neural.model import DialogueModel, State
 
 from .blocks.attention import (
     Attention,
@@ -30,7 +30,15 @@ from .blocks.attention import (
     trained,
 )
 from .blocks.embedding import WordAdapter
-from .blocks.randomized import Draws, RandomLinear, RedrawAtInference, RedrawEvery, Redrawn, Spread
+from .blocks.randomized import (
+    Draws,
+    RandomLinear,
+    RedrawAtInference,
+    RedrawEvery,
+    Redrawn,
+    Spread,
+    are_shared,
+)
 from .transformer import TransformerConfig, TransformerModel
 
 
@@ -89,6 +97,18 @@ def _together(map: nn.Linear, *parts: Tensor) -> Tensor:
     return map(torch.cat([part.to(dtype) for part in parts], -1))  # type: ignore[no-any-return]
 
 
+class Joined(NamedTuple):
+    """A random map and the trained one behind it as one, for inputs and link alike.
+
+    Attributes:
+        link: (outputs, link), without columns where there is none.
+        both: (outputs, inputs).
+    """
+
+    link: Tensor
+    both: Tensor
+
+
 class RandomLink(nn.Module):
     """W [link; x W^r], or W (x W^r): a random map before a trained one, no activation between.
 
@@ -105,21 +125,27 @@ class RandomLink(nn.Module):
 
     def forward(self, x: Tensor, draws: Draws = None, link: Tensor | None = None) -> Tensor:
         """(N, s, inputs) -> (N, s, outputs); the link is `x` itself unless another is given."""
-        weight, _ = self.random.weights(draws)
+        link = x if link is None else link
+        drawn = self.random.weights(draws)
+        if isinstance(drawn, Joined):
+            return self._as_one_map(x, link, drawn)
+        weight, _ = drawn
         if weight.dim() == 2 and len(x) * x.shape[1] > self.random.inputs:
-            return self._as_one_map(x, weight, x if link is None else link)
+            return self._as_one_map(x, link, self.joined(weight))
         hidden = self.random(x, draws)
-        if not self.linked:
-            return self.trained(hidden)  # type: ignore[no-any-return]
-        return _together(self.trained, x if link is None else link, hidden)
+        return _together(self.trained, *((link, hidden) if self.linked else (hidden,)))
 
-    def _as_one_map(self, x: Tensor, weight: Tensor, link: Tensor) -> Tensor:
-        """The same with the product of both maps: much cheaper for many rows."""
-        direct, after = self.trained.weight.tensor_split([-self.random.outputs], 1)
-        both = after @ weight.T
+    def joined(self, weight: Tensor) -> Joined:
+        """Both maps as one, under random weights (inputs, d_rand): cheaper for many rows."""
+        link, after = self.trained.weight.tensor_split([-self.random.outputs], 1)
+        return Joined(link, after @ weight.T)
+
+    def _as_one_map(self, x: Tensor, link: Tensor, maps: Joined) -> Tensor:
         if not self.linked:
-            return linear(x, both)
-        return linear(x, direct + both) if link is x else linear(link, direct) + linear(x, both)
+            return linear(x, maps.both)
+        if link is x:
+            return linear(x, maps.link + maps.both)
+        return linear(link, maps.link) + linear(x, maps.both)
 
 
 class RandomLinkAttention(Attention):
@@ -181,6 +207,19 @@ class RLTransformerModel(Redrawn, TransformerModel):
 
     def _feed_forward_of(self, randomized: bool, layer: int) -> FeedForward:
         return RandomLinkFeedForward(self.config) if randomized else self._feed_forward(layer)
+
+    def begin(self, memory: Tensor, seen: Tensor, draws: Draws) -> State:
+        """As the Transformer's; where all contexts have the same weights, with maps joined."""
+        state = super().begin(memory, seen, draws)
+        if not are_shared(draws):
+            return state
+        dtype, shared = matrix_dtype(self.embedding.weight), list(draws)
+        for module in self.decoder.modules():
+            if isinstance(module, RandomLink):
+                place = module.random.place
+                joined = module.joined(draws[place][0])
+                shared[place] = Joined(joined.link.to(dtype), joined.both.to(dtype))
+        return replace(state, shared=shared)
 
     def encoder_layer(self, layer: int) -> nn.Module:
         """Layer 1 .. N of the encoder."""

@@ -374,6 +374,16 @@ class TestInference:
             expected = model.logits(own)[row]
             assert torch.allclose(together[row], expected, rtol=0, atol=1e-10)
 
+    @pytest.mark.parametrize("options", ["output_link=X", "output_link=Z", "links=false"])
+    def test_step_by_step_as_at_once_under_one_draw_for_all(self, ready, options):
+        model, batch = ready(f"rl-transformer[{options},redraw_at_inference=per_batch]", **SMALL)
+        expected = model.logits(batch)
+        assert (expected - model.logits(replace(batch, seed=None))).abs().max() > 1e-3
+        state = model.start(batch)
+        for place in range(batch.inputs.shape[1]):
+            logits, state = model.step(batch.inputs[:, place], state)
+            assert torch.allclose(logits, expected[:, place], rtol=0, atol=1e-10)
+
     def test_the_id_decides(self, ready):
         model, batch = ready("rl-transformer", **SMALL)
         rows = torch.tensor([2, 2, 2])
