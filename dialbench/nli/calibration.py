@@ -99,9 +99,9 @@ def _grid() -> list[Offsets]:
 
 
 def _plausible(sane: Sane) -> bool:
-    level = sane.levels[-1][2]
+    (_, _, level), _ = sane.unrelated
     # Few turns can be denied in a small corpus; NaN where none can.
-    return abs(level) <= LEVEL and not any(denied > DENIED for _, _, denied in sane.levels[1:-2])
+    return abs(level) <= LEVEL and not any(denied > DENIED for _, _, denied in sane.denials)
 
 
 def _lower_ends(kept: Iterable[tuple[Sane, Offsets]]) -> Iterator[tuple[float, Offsets]]:

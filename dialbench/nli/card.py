@@ -138,7 +138,7 @@ def _levels(sane: Sane) -> Iterator[str]:
     yield "| response | how many | UE |"
     yield "|---|---|---|"
     for name, count, level in sane.levels:
-        yield f"| {name} | {count:,} | {level:+.3f} |"
+        yield f"| {name} | {count:,} | {f'{level:+.3f}' if count else '-'} |"
 
 
 def _margins(sane: Sane) -> Iterator[str]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 from dialbench.nli.pairs import LABELS, Pair
 from dialbench.records import Dialogue
@@ -29,6 +30,7 @@ _STATEMENT = re.compile(rf"(?:{_SUBJECTS})\b[^.?!]+ [^.?!]+ [^.?!]+\.", re.IGNOR
 _NEGATED = re.compile(r"\bnot\b|n['’]t\b|\bnever\b|\bno\b|\bnothing\b", re.IGNORECASE)
 _FREE = ("It is not true that {}", "It is not the case that {}", "I do not think that {}")
 _FEWEST, _MOST = 3, 25
+_OFTEN = 3
 
 
 def dialogue_pairs(dialogues: Sequence[Dialogue], count: int, seed: int) -> list[Pair]:
@@ -73,6 +75,12 @@ def _negations(dialogues: Sequence[Dialogue], dice: random.Random) -> Iterator[P
         if dice.random() < 0.25:
             pair.reverse()
         yield Pair(pair[0], pair[1], CONTRADICTION)
+
+
+def commonplaces(turns: Iterable[Sequence[str]]) -> list[str]:
+    """What is said in three or more of the dialogues, given by their turns: once for each."""
+    told = Counter(text for own in turns for text in sorted({written(turn) for turn in own}))
+    return [text for text, count in told.items() if count >= _OFTEN for _ in range(count)]
 
 
 def _turns(dialogues: Sequence[Dialogue], dice: random.Random) -> Iterator[str]:

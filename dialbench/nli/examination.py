@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 
 from dialbench.metrics.entailment import WEIGHTS, Verdicts
 from dialbench.metrics.texts import Texts
-from dialbench.nli.dialogue import CONTRADICTION, embedded, is_statement, negation
+from dialbench.nli.dialogue import (
+    CONTRADICTION,
+    commonplaces,
+    embedded,
+    is_statement,
+    negation,
+)
 from dialbench.nli.judge import Judge
 from dialbench.nli.pairs import LABELS, Source, read
 from dialbench.records import Example
@@ -57,20 +63,35 @@ def examine(judge: Judge, source: Source, data: Path) -> Examined:
     return Examined(source, confusion)
 
 
+Level = tuple[str, int, float]
+"""What responses are, how many of them there are, and their UE."""
+
+
 @dataclass(frozen=True)
 class Sane:
     """UE of responses of which we know what it should be.
 
     Attributes:
-        levels: what the responses are, how many, and their UE.
+        itself: of turns, given themselves; near 1.
+        denials: of negated statements, by how they are negated; near -1.
+        following: of the true next turns.
+        unrelated: of turns of other dialogues, and of what is said everywhere; near 0.
         margins: of some measures, the value of the true next turns less that of turns of other
             dialogues.
         unlike: share of the turns of other dialogues that are called contradictions.
     """
 
-    levels: tuple[tuple[str, int, float], ...]
+    itself: Level
+    denials: tuple[Level, ...]
+    following: Level
+    unrelated: tuple[Level, ...]
     margins: tuple[tuple[str, Estimate], ...]
     unlike: float
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """All of them."""
+        return self.itself, *self.denials, self.following, *self.unrelated
 
 
 def sanity(judge: Judge, examples: Sequence[Example], seed: int = 1) -> Sane:
@@ -83,27 +104,31 @@ def sanity(judge: Judge, examples: Sequence[Example], seed: int = 1) -> Sane:
     """
     dice = random.Random(seed)  # noqa: S311
     drawn = dice.sample(examples, min(CONTEXTS, len(examples)))
-    true = _verdicts(judge, [(e, e.references[0]) for e in drawn])
+    following = _verdicts(judge, [(e, e.references[0]) for e in drawn])
     unlike = _verdicts(judge, [(e, _of_another_dialogue(e, examples, dice)) for e in drawn])
-    levels = [
-        (name, *_alone(judge, pairs)) for name, pairs in _known([e.context[-1] for e in drawn])
-    ]
-    levels += [
-        (f"{name}, given the context", len(found), float(_measure("ue", found).mean()))
-        for name, found in (("the true next turn", true), ("a turn of another dialogue", unlike))
-    ]
+    anywhere = _verdicts(judge, list(_with_commonplaces(drawn, examples, dice)))
+    turns = [e.context[-1] for e in drawn]
     numbers = dialogue_numbers([e.dialogue_id for e in drawn])
     margins = tuple(
-        (name, mean_difference(_measure(name, true), _measure(name, unlike), numbers))
+        (name, mean_difference(_measure(name, following), _measure(name, unlike), numbers))
         for name in SEPARATING
     )
-    return Sane(tuple(levels), margins, float(unlike[:, CONTRADICTION].mean()))
+    return Sane(
+        itself=_alone("a turn, given itself", judge, [(turn, turn) for turn in turns]),
+        denials=tuple(_alone(name, judge, pairs) for name, pairs in _denied(turns)),
+        following=_level("the true next turn, given the context", following),
+        unrelated=(
+            _level("a turn of another dialogue, given the context", unlike),
+            _level("a commonplace, given the context", anywhere),
+        ),
+        margins=margins,
+        unlike=float(unlike[:, CONTRADICTION].mean()),
+    )
 
 
-def _known(turns: Sequence[str]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Pairs whose label is known, by what they are."""
+def _denied(turns: Sequence[str]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Pairs of a statement and its negation, by how it is negated."""
     said = [turn for turn in map(written, turns) if is_statement(turn)]
-    yield "a turn, given itself", [(turn, turn) for turn in turns]
     negated = [(turn, made) for turn in said if (made := negation(turn))]
     yield "a statement with `not` put into it, given the statement", negated
     for form in DENIALS:
@@ -111,12 +136,27 @@ def _known(turns: Sequence[str]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
         yield name, [(turn, form.format(embedded(turn))) for turn in said]
 
 
-def _alone(judge: Judge, pairs: Sequence[tuple[str, str]]) -> tuple[int, float]:
-    """How many pairs there are, and their UE."""
-    if not pairs:
-        return 0, math.nan
+def _with_commonplaces(
+    drawn: Sequence[Example], examples: Sequence[Example], dice: random.Random
+) -> Iterator[tuple[Example, str]]:
+    """Contexts and what is said in many dialogues, but not in them."""
+    dialogues: dict[str, list[str]] = {}
+    for example in examples:
+        dialogues.setdefault(example.dialogue_id, []).append(example.references[0])
+    if said := commonplaces(dialogues.values()):
+        replies = ((example, dice.choice(said)) for example in drawn)
+        yield from ((e, reply) for e, reply in replies if reply not in map(written, e.context))
+
+
+def _alone(name: str, judge: Judge, pairs: Sequence[tuple[str, str]]) -> Level:
     made = [(Example("", "", (premise,), ()), said) for premise, said in pairs]
-    return len(pairs), float(_measure("ue", _verdicts(judge, made)).mean())
+    return _level(name, _verdicts(judge, made))
+
+
+def _level(name: str, verdicts: NDArray[np.float64]) -> Level:
+    """NaN without verdicts."""
+    ue = _measure("ue", verdicts)
+    return name, len(ue), float(ue.mean()) if len(ue) else math.nan
 
 
 def _verdicts(judge: Judge, pairs: Sequence[tuple[Example, str]]) -> NDArray[np.float64]:

@@ -68,12 +68,33 @@ def test_the_sanity_suite_knows_what_it_asks(reader, examples):
     denied = [(p, h) for p, h in reader.asked if h.startswith("It is false that ")]
     assert denied
     assert all(h.lower() == f"it is false that {p}".lower() for p, h in denied)
-    true, unlike = (level for _, _, level in found.levels[-2:])
+    (_, _, unlike), (_, count, _) = found.unrelated
+    assert count == 0  # nothing is said in three of the dialogues
     margin = dict(found.margins)["ue"]
-    assert margin.value == pytest.approx(true - unlike)
+    assert margin.value == pytest.approx(found.following[2] - unlike)
     low, high = margin.interval
     assert low < margin.value < high
     assert 0 <= found.unlike <= 1
+
+
+def test_commonplaces_are_looked_at_where_nobody_said_them_before():
+    class Follows:
+        name = "follows@1"
+
+        def __call__(self, pairs):
+            common = [hypothesis in ("I see.", "Fine, thanks.") for _, hypothesis in pairs]
+            return np.where(np.array(common)[:, None], [0.8, 0.1, 0.1], [0.1, 0.8, 0.1])
+
+    said = [("I see.", f"It is {d}.", "Fine, thanks.") for d in range(4)]
+    examples = [
+        Example(f"{d}-{i}", str(d), (f"What of number {d}?", *turns[:i]), (turns[i],))
+        for d, turns in enumerate(said)
+        for i in range(3)
+    ]
+    found = sanity(Follows(), examples)
+    (_, _, unlike), (_, count, level) = found.unrelated
+    assert level == 1.0 > unlike
+    assert 0 < count < len(examples)
 
 
 def test_turns_of_other_dialogues_are_of_others(reader, examples):

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from dialbench.nli.dialogue import dialogue_pairs, embedded, is_statement, negation
+from dialbench.nli.dialogue import commonplaces, dialogue_pairs, embedded, is_statement, negation
 from dialbench.nli.pairs import LABELS
 from dialbench.records import Dialogue
 
@@ -68,6 +68,12 @@ def test_each_kind_has_its_label_and_its_dose(dialogues):
             longer, shorter = sorted((premise, hypothesis), key=len, reverse=True)
             assert shorter in home
             assert "not " in longer
+
+
+def test_a_commonplace_is_what_three_dialogues_say(dialogues):
+    said = [(*d.turns, "I see.", "I see.") for d in dialogues]
+    assert commonplaces(said) == ["I see."] * 3
+    assert commonplaces(said[:2]) == []
 
 
 def test_the_seed_alone_decides(dialogues):
