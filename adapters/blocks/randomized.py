@@ -113,7 +113,7 @@ def _affine(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 def are_shared(draws: Draws) -> bool:
     """Whether they are weights that all contexts of a batch have together."""
-    return isinstance(draws, list) and draws[0][0].dim() == 2
+    return isinstance(draws, list) and any(weight.dim() == 2 for weight, _ in draws)
 
 
 class RandomWeights:

@@ -382,6 +382,14 @@ class TestInference:
         logits, _ = model.step(torch.full((4,), 2), state)
         assert torch.allclose(logits, together[[3, 3, 1, 1], 0], atol=1e-10)
 
+    @pytest.mark.parametrize("when", ["per_context", "per_batch"])
+    def test_without_a_random_map_nothing_is_drawn(self, ready, when):
+        model, batch = ready(f"paraformer-k[redraw_at_inference={when},layers=1,alt_first=R]")
+        assert model.random.numbers == 0
+        state = model.start(batch).keep(torch.tensor([3, 1]))
+        logits, _ = model.step(torch.full((2,), 2), state)
+        assert torch.allclose(logits, model.logits(batch)[[3, 1], 0], atol=1e-10)
+
     def test_no_draw(self, ready):
         model, batch = ready("paraformer-k[redraw_at_inference=none]")
         assert model.draws(batch) is None
