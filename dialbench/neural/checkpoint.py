@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,12 @@ def read(path: Path) -> tuple[dict[str, Tensor], Any]:
             hint="Delete it, or run again with --overwrite always.",
         ) from None
     return tensors, numbers
+
+
+def digest(tensors: dict[str, Tensor]) -> str:
+    """sha256 (64 hex digits) of tensors and their names."""
+    plain = {key: value.detach().cpu().contiguous() for key, value in sorted(tensors.items())}
+    return hashlib.sha256(save(plain)).hexdigest()
 
 
 def restore(model: nn.Module, tensors: dict[str, Tensor], path: Path) -> None:

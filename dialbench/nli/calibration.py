@@ -25,7 +25,7 @@ ENTAILMENT = (0.0, 0.25, 0.5, 0.75)
 CONTRADICTION = (-0.5, -0.25, 0.0, 0.25, 0.5)
 """Offsets that are tried, every pair of them."""
 LEVEL = 0.05
-"""How far from 0 the UE of turns of other dialogues may be."""
+"""How far from 0 the UE of turns of other dialogues, and of commonplaces, may be."""
 LOSS = 0.005
 """How much of its accuracy on the development set a judge may lose."""
 DENIED = -0.75
@@ -99,9 +99,9 @@ def _grid() -> list[Offsets]:
 
 
 def _plausible(sane: Sane) -> bool:
-    (_, _, level), _ = sane.unrelated
-    # Few turns can be denied in a small corpus; NaN where none can.
-    return abs(level) <= LEVEL and not any(denied > DENIED for _, _, denied in sane.denials)
+    # A small corpus may give nothing to deny and no commonplace; NaN there.
+    near = not any(abs(level) > LEVEL for _, _, level in sane.unrelated)
+    return near and not any(denied > DENIED for _, _, denied in sane.denials)
 
 
 def _lower_ends(kept: Iterable[tuple[Sane, Offsets]]) -> Iterator[tuple[float, Offsets]]:

@@ -12,7 +12,6 @@ from dialbench.nli.calibration import Offsets
 from dialbench.nli.course import Course
 from dialbench.nli.examination import Examined, Sane
 from dialbench.nli.pairs import LABELS
-from dialbench.nli.training import TrainingSettings
 
 _TEXT = """\
 # The embedded judge of utterance entailment
@@ -31,17 +30,21 @@ Values of `ue` with this judge do not compare with those of another one.
 
     {command}
 
-One pass over those {pairs:,} of the pairs below that have at most {longest} pieces, {batch_size} a
-step, those of about one length together. Adam; the rate rises to {learning_rate} over {warmup:.0%}
-of the steps and falls in a straight line to zero; gradients are clipped at {clip}; nothing drops
-out; seed {seed}; {dtype}.
+Two lessons, of each one pass over those pairs that have at most {longest} pieces, {batch_size} a
+step, those of about one length together. The first has {first_pairs:,}, of all those below; the
+second {second_pairs:,}, of {again:,} of the collections' again and {common} in the manner of
+dialogue. Adam; the rate rises to {learning_rate} ({second_rate} in the second lesson) over
+{warmup:.0%} of the steps and falls in a straight line to zero; gradients are clipped at {clip};
+nothing drops out; seed {seed}; {dtype}.
 
 {taught}
 
-The last row is made from the turns of DailyDialog's training split, {dialogue} pairs of each kind:
+The last row is made from the turns of DailyDialog's training split, {dialogue} pairs of each label:
 turns of two dialogues (neutral); a turn with itself or one of its statements (entailment); a
-statement with its negation (contradiction). No text is part of the adaptation; whether the
-licences of texts bind what was learned from them is for its user to judge.
+statement with its negation (contradiction). In the second lesson, with {common_each} of each label,
+half of the neutral ones are a turn and a commonplace, which is a turn that three dialogues or more
+have. No text is part of the adaptation; whether the licences of texts bind what was learned from
+them is for its user to judge.
 
 ## Calibration
 
@@ -49,9 +52,9 @@ Added to the logits: {entailment:+g} for entailment, {contradiction:+g} for cont
 pairs of {tried_entailment} and
 {tried_contradiction}, this one gives the margin of `ue` between
 true next turns and turns of other dialogues the highest lower end, among those that keep the UE of
-the latter within {level} of 0, that of denials below {denied}, and the accuracy on SNLI dev within
-{loss:.1%}. Chosen on {contexts:,} contexts of DailyDialog's validation split, of another draw than
-those below.
+the latter and of commonplaces within {level} of 0, that of denials below {denied}, and the
+accuracy on SNLI dev within {loss:.1%}. Chosen on {contexts:,} contexts of DailyDialog's validation
+split, of another draw than those below.
 
 ## Held-out sets
 
@@ -76,7 +79,6 @@ Of the pairs of a turn and a turn of another dialogue {unlike:.0%} are called co
 
 def card(
     course: Course,
-    settings: TrainingSettings,
     offsets: Offsets,
     examined: Sequence[Examined],
     sane: Sane,
@@ -86,18 +88,22 @@ def card(
 
     Args:
         course: what it was taught.
-        settings: how.
         offsets: of its logits.
         examined: what it made of each held-out set.
         sane: what it made of dialogue.
-        facts: base, file, sha256, parameters, command, dtype, pairs, and contexts of the sanity
-            suite.
+        facts: base, file, sha256, parameters, command, dtype, pairs of each lesson that were short
+            enough (`first_pairs`, `second_pairs`), and contexts of the sanity suite.
     """
+    first, second = course.lessons
     return _TEXT.format(
         rank=RANK,
         alpha=ALPHA,
         taught="\n".join(_taught(course)),
-        dialogue=course.dialogue,
+        dialogue=first.dialogue,
+        again=len(second.labelled),
+        common=len(second.made),
+        common_each=second.dialogue,
+        second_rate=second.settings.learning_rate,
         labels=", ".join(LABELS),
         examined="\n".join(_examined(examined)),
         levels="\n".join(_levels(sane)),
@@ -108,7 +114,7 @@ def card(
         level=calibration.LEVEL,
         denied=calibration.DENIED,
         loss=calibration.LOSS,
-        **asdict(settings),
+        **asdict(first.settings),
         **asdict(offsets),
         **facts,
     )
@@ -119,7 +125,7 @@ def _taught(course: Course) -> Iterator[str]:
     yield "|---|---|---|---|"
     for source, count in course.counts:
         yield f"| `{source.name}` | {source.title} | {source.licence} | {count:,} |"
-    yield f"| | in the manner of dialogue | CC BY-NC-SA 4.0 | {course.dialogue_pairs:,} |"
+    yield f"| | in the manner of dialogue | CC BY-NC-SA 4.0 | {len(course.first.made):,} |"
 
 
 def _examined(found: Sequence[Examined]) -> Iterator[str]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from torch import Tensor
 
 from dialbench.corpora.base import load_corpus
 from dialbench.errors import InputError
@@ -23,6 +26,28 @@ from dialbench.nli.training import Training, TrainingSettings
 
 _CORPUS = "dailydialog"
 _UNCALIBRATED = "uncalibrated.safetensors"
+AGAIN = 10_000
+"""Pairs of the first lesson that the second one has too."""
+WITH_COMMONPLACES = 200
+"""Pairs in the manner of dialogue of each label in the second lesson."""
+SECOND_RATE = 3e-4
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """Pairs that are gone through once.
+
+    Attributes:
+        labelled: of the collections.
+        made: in the manner of dialogue, of all labels.
+        dialogue: how many of those there are to be of each label.
+        settings: how they are learned.
+    """
+
+    labelled: tuple[Pair, ...]
+    made: tuple[Pair, ...]
+    dialogue: int
+    settings: TrainingSettings
 
 
 @dataclass(frozen=True)
@@ -31,18 +56,19 @@ class Course:
 
     Attributes:
         counts: how many pairs each source gave.
-        dialogue: pairs in the manner of dialogue, of each of three kinds.
-        pairs: all of them.
+        first: all of them, and pairs in the manner of dialogue.
+        second: some of them again, and pairs with commonplaces, at a lower rate. Pairs with
+            commonplaces in the first lesson cost accuracy elsewhere.
     """
 
     counts: tuple[tuple[Source, int], ...]
-    dialogue: int
-    pairs: tuple[Pair, ...]
+    first: Lesson
+    second: Lesson
 
     @property
-    def dialogue_pairs(self) -> int:
-        """Pairs in the manner of dialogue, of all kinds."""
-        return len(self.pairs) - sum(count for _, count in self.counts)
+    def lessons(self) -> tuple[Lesson, Lesson]:
+        """Both, in order."""
+        return self.first, self.second
 
     @classmethod
     def gather(cls, data: Path, dialogue: int, seed: int) -> Course:
@@ -53,9 +79,17 @@ class Course:
         """
         found = [(source, read(source, data)) for source in TRAINING]
         turns = list(load_corpus(_CORPUS, data=data, where="--data").dialogues("train"))
+        labelled = [pair for _, own in found for pair in own]
+        again = random.Random(seed).sample(labelled, min(AGAIN, len(labelled)))  # noqa: S311
         made = dialogue_pairs(turns, dialogue, seed)
-        pairs = [pair for _, own in found for pair in own] + made
-        return cls(tuple((source, len(own)) for source, own in found), dialogue, tuple(pairs))
+        common = dialogue_pairs(turns, WITH_COMMONPLACES, seed, everywhere=True)
+        return cls(
+            tuple((source, len(own)) for source, own in found),
+            Lesson(tuple(labelled), tuple(made), dialogue, TrainingSettings(seed)),
+            Lesson(
+                tuple(again), tuple(common), WITH_COMMONPLACES, TrainingSettings(seed, SECOND_RATE)
+            ),
+        )
 
 
 def train(
@@ -87,11 +121,8 @@ def train(
     folder = embedded.base_folder()
     if folder is None:
         raise InputError("there is no base to adapt", hint="Install dialbench[offline].")
-    settings = TrainingSettings(seed=seed)
     course = Course.gather(data, dialogue, seed)
-    model, tokenizer = embedded.base(folder)
-    training = Training(model, tokenizer, course.pairs, settings, out / "training.safetensors")
-    learned = training.fit(lambda progress: tell(str(progress)))
+    learned, pairs = _taught(course, folder, out, tell)
     embedded.save(out / _UNCALIBRATED, learned)
     judge = Remembering(embedded.load(folder, out / _UNCALIBRATED), out / "judged")
     valid = load_corpus(_CORPUS, data=data, where="--data").valid
@@ -106,14 +137,32 @@ def train(
         "parameters": sum(tensor.numel() for tensor in learned.values()),
         "command": f"dialbench nli train --seed {seed} --dialogue-pairs {dialogue}",
         "dtype": str(dtype_of("auto", "cpu")).removeprefix("torch."),
-        "pairs": len(training.rows),
+        "first_pairs": pairs[0],
+        "second_pairs": pairs[1],
         "contexts": CONTEXTS,
     }
     calibrated = Shifted(judge, offsets)
     found = list(_examined(calibrated, data, tell))
     path = weights.with_suffix(".md")
-    atomic_write(path, card(course, settings, offsets, found, sanity(calibrated, valid), facts))
+    atomic_write(path, card(course, offsets, found, sanity(calibrated, valid), facts))
     return [weights, path]
+
+
+def _taught(
+    course: Course, folder: Path, out: Path, tell: Callable[[str], None]
+) -> tuple[dict[str, Tensor], list[int]]:
+    """What was learned, and how many pairs of each lesson were short enough."""
+    learned: dict[str, Tensor] = {}
+    pairs = []
+    for number, lesson in enumerate(course.lessons, 1):
+        model, tokenizer = embedded.base(folder)
+        file = out / f"lesson-{number}.safetensors"
+        given = (*lesson.labelled, *lesson.made)
+        training = Training(model, tokenizer, given, lesson.settings, file, learned)
+        tell(f"lesson {number} of {len(course.lessons)}")
+        learned = training.fit(lambda progress: tell(str(progress)))
+        pairs.append(len(training.rows))
+    return learned, pairs
 
 
 def _examined(judge: Judge, data: Path, tell: Callable[[str], None]) -> Iterator[Examined]:

@@ -1,12 +1,14 @@
 """Pairs in the manner of dialogue: what collections about pictures and articles do not teach.
 
-Judges trained on such collections call any two unrelated sentences a contradiction and overlook
-negation. A small dose of pairs made from real dialogues corrects both; a large one of unrelated
-pairs makes everything neutral.
+Judges trained on such collections call any two unrelated sentences a contradiction, overlook
+negation, and find that what can be said anywhere ("I see.") follows from everything. Small doses of
+pairs made from real dialogues correct all three; a large one of unrelated pairs makes everything
+neutral.
 """
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 from collections import Counter
@@ -33,17 +35,20 @@ _FEWEST, _MOST = 3, 25
 _OFTEN = 3
 
 
-def dialogue_pairs(dialogues: Sequence[Dialogue], count: int, seed: int) -> list[Pair]:
+def dialogue_pairs(
+    dialogues: Sequence[Dialogue], count: int, seed: int, *, everywhere: bool = False
+) -> list[Pair]:
     """`count` pairs each of unrelated turns, of turns with a part of them, and of negations.
 
     Args:
         dialogues: what turns are taken from.
         count: pairs of each kind; fewer where the dialogues do not give as many.
         seed: the same seed gives the same pairs.
+        everywhere: whether half of the unrelated ones are a turn and a commonplace.
     """
     dice = random.Random(seed)  # noqa: S311
     found: list[Pair] = []
-    for kind in (_unrelated, _parts, _negations):
+    for kind in (_with_commonplaces if everywhere else _unrelated, _parts, _negations):
         made = kind(dialogues, dice)
         found += [pair for pair, _ in zip(made, range(count), strict=False)]
     return found
@@ -53,6 +58,25 @@ def _unrelated(dialogues: Sequence[Dialogue], dice: random.Random) -> Iterator[P
     while len(dialogues) > 1:
         one, other = dice.sample(dialogues, 2)
         yield Pair(written(dice.choice(one.turns)), written(dice.choice(other.turns)), NEUTRAL)
+
+
+def _with_commonplaces(dialogues: Sequence[Dialogue], dice: random.Random) -> Iterator[Pair]:
+    """Unrelated turns, in turn with a turn and what is said everywhere."""
+    common = _common(dialogues, dice)
+    for pair in _unrelated(dialogues, dice):
+        yield pair
+        yield from itertools.islice(common, 1)
+
+
+def _common(dialogues: Sequence[Dialogue], dice: random.Random) -> Iterator[Pair]:
+    turns = [written(turn) for dialogue in dialogues for turn in dialogue.turns]
+    said = commonplaces(dialogue.turns for dialogue in dialogues)
+    # Without a turn that lacks one of them, none would ever come.
+    possible = any(reply not in turn for turn in turns for reply in said)
+    while possible:
+        turn, reply = dice.choice(turns), dice.choice(said)
+        if reply not in turn:
+            yield Pair(turn, reply, NEUTRAL)
 
 
 def _parts(dialogues: Sequence[Dialogue], dice: random.Random) -> Iterator[Pair]:

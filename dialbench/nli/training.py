@@ -77,6 +77,7 @@ class Training:
         pairs: what it learns from.
         settings: rates and sizes.
         file: where checkpoints go.
+        start: what was learned before (`learned`); nothing at first.
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class Training:
         pairs: Sequence[Pair],
         settings: TrainingSettings,
         file: Path,
+        start: dict[str, Tensor],
     ) -> None:
         self.settings, self.file = settings, file
         self.rows = _encoded(tokenizer, pairs, settings.longest)
@@ -94,17 +96,19 @@ class Training:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(settings.seed)
             adapt(model)
+        model.load_state_dict(start, strict=False)
         self.model = model.eval()
         self.parameters = [p for p in model.parameters() if p.requires_grad]
         self.optimiser = torch.optim.Adam(self.parameters, lr=settings.learning_rate, fused=True)
-        self.identity = fingerprint_of({"settings": asdict(settings), "pairs": list(pairs)})
+        given = {"settings": asdict(settings), "pairs": list(pairs)}
+        self.identity = fingerprint_of(given | {"start": checkpoint.digest(learned(model))})
         self.step = 0
 
     def fit(self, tell: Callable[[Progress], None]) -> dict[str, Tensor]:
         """Trains to the end, from the last checkpoint if there is one; what was learned.
 
         Raises:
-            StorageError: the checkpoint is damaged or of other pairs or settings.
+            StorageError: the checkpoint is damaged or of other pairs, settings or start.
         """
         self._resume()
         dtype, loss, done, start = dtype_of("auto", _DEVICE), math.nan, 0, time.monotonic()
@@ -161,7 +165,7 @@ class Training:
         tensors, numbers = checkpoint.read(self.file)
         if numbers["identity"] != self.identity:
             raise StorageError(
-                "this training is of other pairs or settings",
+                "this training is of other pairs, settings or beginnings",
                 where=str(self.file),
                 hint="Delete it or choose another --out.",
             )

@@ -34,6 +34,8 @@ class Table:
         home = {turn: number for number, turns in enumerate(DIALOGUES) for turn in turns}
         if premise not in home:
             return self.logits["labelled"]
+        if hypothesis == "I see.":
+            return self.logits["common"]
         if hypothesis not in home:
             return self.logits["denied"]
         return self.logits["true" if home[premise] == home[hypothesis] else "unlike"]
@@ -84,6 +86,16 @@ def test_the_level_of_unlike_turns_is_kept(examples, lessons, monkeypatch):
     assert calibrated(examples, lessons, **logits) == Offsets(0.0, -0.5)
     monkeypatch.setattr(calibration, "LEVEL", 1.0)
     assert calibrated(examples, lessons, **logits) != Offsets(0.0, -0.5)
+
+
+def test_the_level_of_commonplaces_is_kept(examples, lessons):
+    # What all dialogues say is entailed with any offset that entails true next turns.
+    common = [
+        Example(f"c-{d}", str(d), (turns[0],), ("I see.",)) for d, turns in enumerate(DIALOGUES)
+    ]
+    logits = {"true": (0.6, 1, 0), "unlike": (-2, 1, 0), "common": (0.65, 1, 0)}
+    assert calibrated(examples, lessons, **logits) == Offsets(0.5, 0.0)
+    assert calibrated(examples + common, lessons, **logits) == Offsets()
 
 
 def test_denials_must_stay_denials(examples, lessons):

@@ -25,7 +25,10 @@ def test_the_command_makes_weights_and_a_card(command, base, lessons, tmp_path, 
     assert all(f"`{source.name}`" in text for source in (*TRAINING, *HELD_OUT))
     assert "dialbench nli train --seed 1 --dialogue-pairs 2" in text
     assert "| | in the manner of dialogue | CC BY-NC-SA 4.0 | 6 |" in text
-    assert "One pass over those 30 of the pairs" in text
+    # Twenty-four labelled pairs in either lesson; three, six and six can be made of each kind.
+    assert "The first has 30, of all those below; the\nsecond" in text
+    assert "of 24 of the collections' again" in text
+    assert said.err.count("lesson 2 of 2") == 1
     assert str(tmp_path) not in text
     first = weights.read_bytes()
     again = command(*train)

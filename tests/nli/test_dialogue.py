@@ -76,6 +76,23 @@ def test_a_commonplace_is_what_three_dialogues_say(dialogues):
     assert commonplaces(said[:2]) == []
 
 
+def test_half_of_what_is_unrelated_can_be_said_everywhere(dialogues):
+    said = [Dialogue(d.id, (*d.turns, "I see."), "train") for d in dialogues]
+    made = dialogue_pairs(said, 12, seed=3, everywhere=True)
+    unrelated = [pair for pair in made if LABELS[pair.label] == "neutral"]
+    common = unrelated[1::2]
+    assert [pair.hypothesis for pair in common] == ["I see."] * 6
+    assert len({pair.premise for pair in common}) > 3
+    assert all("I see." not in pair.premise for pair in common)
+
+
+@pytest.mark.parametrize("turns", [("Yes.", "Yes."), ("Yes.", "Yes. Gladly.")])
+def test_where_nothing_lacks_a_commonplace_there_are_no_such_pairs(turns):
+    alike = [Dialogue(str(i), turns, "train") for i in range(4)]
+    made = dialogue_pairs(alike, 3, seed=1, everywhere=True)
+    assert len([pair for pair in made if LABELS[pair.label] == "neutral"]) == 3
+
+
 def test_the_seed_alone_decides(dialogues):
     one, same, other = (dialogue_pairs(dialogues, 3, seed) for seed in (1, 1, 2))
     assert one == same != other

@@ -66,9 +66,10 @@ def test_an_adaptation_starts_as_nothing_and_merges_as_what_it_learned(base):
 def begin(base, tmp_path):
     """`begin(folder)`: a training of four pairs in two steps."""
 
-    def begin(folder="work", pairs=PAIRS, settings=SETTINGS):
+    def begin(folder="work", pairs=PAIRS, settings=SETTINGS, start=None):
         model, tokenizer = embedded.base(base)
-        return Training(model, tokenizer, pairs, settings, tmp_path / folder / "t.safetensors")
+        file = tmp_path / folder / "t.safetensors"
+        return Training(model, tokenizer, pairs, settings, file, start or {})
 
     return begin
 
@@ -114,9 +115,25 @@ def test_every_pair_that_is_not_too_long_is_seen_once(begin):
 
 
 def test_another_training_in_the_folder_is_not_overwritten(begin):
-    begin().fit(lambda _: None)
-    with pytest.raises(StorageError, match="this training is of other pairs or settings"):
-        begin(pairs=PAIRS[::-1]).fit(lambda _: None)
+    start = begin().fit(lambda _: None)
+    for other in ({"pairs": PAIRS[::-1]}, {"start": start}):
+        with pytest.raises(StorageError, match="of other pairs, settings or beginnings"):
+            begin(**other).fit(lambda _: None)
+    begin("further", start=start).fit(lambda _: None)
+    changed = start | {"classifier.bias": start["classifier.bias"] + 1}
+    with pytest.raises(StorageError, match="of other pairs, settings or beginnings"):
+        begin("further", start=changed).fit(lambda _: None)
+
+
+def test_a_further_training_goes_on_from_what_was_learned(begin, base):
+    tokenizer = embedded.base(base)[1]
+    first = begin("one")
+    start = {name: value.clone() for name, value in first.fit(lambda _: None).items()}
+    before = Classifier(first.model, tokenizer, range(3), "first")(TEXTS)
+    second = begin("two", start=start)
+    assert Classifier(second.model, tokenizer, range(3), "start")(TEXTS) == pytest.approx(before)
+    found = second.fit(lambda _: None)
+    assert not torch.equal(found["classifier.weight"], start["classifier.weight"])
 
 
 def test_what_is_kept_judges_as_what_was_trained(begin, base, tmp_path):
