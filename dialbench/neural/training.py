@@ -186,9 +186,8 @@ class Trainer:
         sums = _Sums(self.model)
         meter = _Meter(self.run.progress, number, self.epochs, len(rows))
         for index, batch_rows in enumerate(rows):
-            losses = self._update(batch_rows)
-            sums.add(losses)
-            meter.tell(index + 1, losses)
+            sums.add(self._update(batch_rows))
+            meter.tell(index + 1, sums)
         return sums.means()
 
     def _update(self, rows: Any) -> Losses:
@@ -275,23 +274,22 @@ class _Sums:
 
 
 class _Meter:
-    """Reports progress twice a second, and stops a training that has lost its loss.
+    """Reports the epoch's means so far twice a second, and stops a training that has lost its loss.
 
-    Not at every step, since reading the loss waits for the GPU.
+    Not at every step, since reading the loss waits for the GPU; not the last batch's loss, since
+    texts of one length are together in a batch and long ones have another loss than short ones.
     """
 
     def __init__(self, progress: Progress, epoch: int, epochs: int, steps: int) -> None:
         self.progress, self.epoch, self.epochs, self.steps = progress, epoch, epochs, steps
         self.start = self.told = time.monotonic()
-        self.examples = 0
 
-    def tell(self, step: int, losses: Losses) -> None:
-        self.examples += losses.examples
+    def tell(self, step: int, sums: _Sums) -> None:
         now = time.monotonic()
         if now - self.told < 0.5 and step < self.steps:
             return
         self.told = now
-        loss = float(losses.total.detach())
+        loss = sums.means()["loss"]
         _demand_finite(self.epoch, loss)
         self.progress.update(
             "train",
@@ -300,7 +298,7 @@ class _Meter:
             step=step,
             steps=self.steps,
             loss=loss,
-            rate=self.examples / max(now - self.start, 1e-9),
+            rate=sums.examples / max(now - self.start, 1e-9),
         )
 
 
