@@ -25,12 +25,12 @@ def nli() -> None:
     type=POSITIVE,
     default=500,
     show_default=True,
-    help="Pairs made from DailyDialog, of each of three kinds.",
+    help="Pairs made from DailyDialog, of each label, in the first of two lessons.",
 )
 def train(data: Path | None, out: Path, seed: int, dialogue_pairs: int) -> None:
     """Train the adaptation of the embedded judge and write it with its card.
 
-    Takes about an hour. The same command again goes on where this one stopped. `--nli OUT` judges
+    Takes about half an hour on two cores. The same command again goes on where this one stopped. `--nli OUT` judges
     with what was made.
     """
     from dialbench.corpora.base import data_folder

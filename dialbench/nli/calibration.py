@@ -66,11 +66,11 @@ class Shifted:
         return found
 
 
-def calibrate(judge: Judge, dev: Source, data: Path, examples: Sequence[Example]) -> Offsets:
+def calibrate(judge: Judge, dev: Source, data: Path, examples: Sequence[Example]) -> Offsets | None:
     """The offsets with which a judge tells true next turns from others best.
 
     That is, of those that keep `LEVEL`, `LOSS` and `DENIED`, the ones whose margin of `ue` has
-    the highest lower end of its 95 % interval, the smallest of equal ones; none if none keeps them.
+    the highest lower end of its 95 % interval, the smallest of equal ones; None if none keeps them.
 
     Args:
         judge: without offsets; it should remember what it was asked.
@@ -89,7 +89,7 @@ def calibrate(judge: Judge, dev: Source, data: Path, examples: Sequence[Example]
         if examine(shifted, dev, data).accuracy >= least
         and _plausible(sane := sanity(shifted, examples, SEED))
     )
-    return max(_lower_ends(kept), default=(0.0, Offsets()), key=lambda found: found[0])[1]
+    return max(_lower_ends(kept), default=(0.0, None), key=lambda found: found[0])[1]
 
 
 def _grid() -> list[Offsets]:
@@ -104,7 +104,7 @@ def _plausible(sane: Sane) -> bool:
     return near and not any(denied > DENIED for _, _, denied in sane.denials)
 
 
-def _lower_ends(kept: Iterable[tuple[Sane, Offsets]]) -> Iterator[tuple[float, Offsets]]:
+def _lower_ends(kept: Iterable[tuple[Sane, Offsets]]) -> Iterator[tuple[float, Offsets | None]]:
     for sane, offsets in kept:
         interval = dict(sane.margins)["ue"].interval
         yield (-math.inf if interval is None else interval[0]), offsets

@@ -10,7 +10,7 @@ from dialbench.nli import calibration
 from dialbench.nli.adaptation import ALPHA, RANK
 from dialbench.nli.calibration import Offsets
 from dialbench.nli.course import Course
-from dialbench.nli.examination import Examined, Sane
+from dialbench.nli.examination import CONTEXTS, Examined, Sane
 from dialbench.nli.pairs import LABELS
 
 _TEXT = """\
@@ -48,13 +48,7 @@ them is for its user to judge.
 
 ## Calibration
 
-Added to the logits: {entailment:+g} for entailment, {contradiction:+g} for contradiction. Of the
-pairs of {tried_entailment} and
-{tried_contradiction}, this one gives the margin of `ue` between
-true next turns and turns of other dialogues the highest lower end, among those that keep the UE of
-the latter and of commonplaces within {level} of 0, that of denials below {denied}, and the
-accuracy on SNLI dev within {loss:.1%}. Chosen on {contexts:,} contexts of DailyDialog's validation
-split, of another draw than those below.
+{calibrated}
 
 ## Held-out sets
 
@@ -76,10 +70,24 @@ True next turns less turns of other dialogues, with 95 % intervals over dialogue
 Of the pairs of a turn and a turn of another dialogue {unlike:.0%} are called contradictions.
 """
 
+_CALIBRATED = """\
+Added to the logits: {entailment:+g} for entailment, {contradiction:+g} for contradiction. Of the
+pairs of {tried_entailment} and
+{tried_contradiction}, this one gives the margin of `ue` between
+true next turns and turns of other dialogues the highest lower end, among those that keep the UE of
+the latter and of commonplaces within {level} of 0, that of denials below {denied}, and the
+accuracy on SNLI dev within {loss:.1%}. Chosen on {contexts:,} contexts of DailyDialog's validation
+split, of another draw than those below."""
+_UNCALIBRATED = """\
+None: no pair of offsets of {tried_entailment} for entailment and
+{tried_contradiction} for contradiction keeps the UE of turns of other dialogues and of commonplaces
+within {level} of 0, that of denials below {denied}, and the accuracy on SNLI dev within {loss:.1%},
+on {contexts:,} contexts of DailyDialog's validation split."""
+
 
 def card(
     course: Course,
-    offsets: Offsets,
+    offsets: Offsets | None,
     examined: Sequence[Examined],
     sane: Sane,
     facts: dict[str, object],
@@ -88,11 +96,11 @@ def card(
 
     Args:
         course: what it was taught.
-        offsets: of its logits.
+        offsets: of its logits; None if none keep the bounds.
         examined: what it made of each held-out set.
         sane: what it made of dialogue.
-        facts: base, file, sha256, parameters, command, dtype, pairs of each lesson that were short
-            enough (`first_pairs`, `second_pairs`), and contexts of the sanity suite.
+        facts: base, file, sha256, parameters, command, dtype, and pairs of each lesson that were
+            short enough (`first_pairs`, `second_pairs`).
     """
     first, second = course.lessons
     return _TEXT.format(
@@ -109,14 +117,22 @@ def card(
         levels="\n".join(_levels(sane)),
         margins="\n".join(_margins(sane)),
         unlike=sane.unlike,
+        calibrated=_calibrated(offsets),
+        contexts=CONTEXTS,
+        **asdict(first.settings),
+        **facts,
+    )
+
+
+def _calibrated(offsets: Offsets | None) -> str:
+    return (_CALIBRATED if offsets else _UNCALIBRATED).format(
         tried_entailment=", ".join(f"{tried:+g}" for tried in calibration.ENTAILMENT),
         tried_contradiction=", ".join(f"{tried:+g}" for tried in calibration.CONTRADICTION),
         level=calibration.LEVEL,
         denied=calibration.DENIED,
         loss=calibration.LOSS,
-        **asdict(first.settings),
-        **asdict(offsets),
-        **facts,
+        contexts=CONTEXTS,
+        **asdict(offsets or Offsets()),
     )
 
 

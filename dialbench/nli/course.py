@@ -17,9 +17,9 @@ from dialbench.neural.devices import dtype_of
 from dialbench.nli import embedded
 from dialbench.nli.adaptation import shifted
 from dialbench.nli.cache import Remembering
-from dialbench.nli.calibration import Shifted, calibrate
+from dialbench.nli.calibration import Offsets, Shifted, calibrate
 from dialbench.nli.dialogue import dialogue_pairs
-from dialbench.nli.examination import CONTEXTS, Examined, examine, sanity
+from dialbench.nli.examination import Examined, examine, sanity
 from dialbench.nli.judge import Judge
 from dialbench.nli.pairs import DEVELOPMENT, HELD_OUT, TRAINING, Pair, Source, read
 from dialbench.nli.training import Training, TrainingSettings
@@ -106,7 +106,7 @@ def train(
         data: the data folder, with `nli` and `dailydialog`.
         out: where the adaptation, its card, checkpoints and judgements go.
         seed: of the order of the pairs, of those that are made, and of the first values.
-        dialogue: pairs in the manner of dialogue, of each kind.
+        dialogue: pairs in the manner of dialogue, of each label, in the first lesson.
         tell: is told how far it is.
 
     Returns:
@@ -127,9 +127,9 @@ def train(
     judge = Remembering(embedded.load(folder, out / _UNCALIBRATED), out / "judged")
     valid = load_corpus(_CORPUS, data=data, where="--data").valid
     offsets = calibrate(judge, DEVELOPMENT, data, valid)
-    tell(f"added to the logits: {offsets.logits}")
+    tell("no offsets keep the bounds" if offsets is None else f"offsets: {offsets.logits}")
     weights = out / embedded.WEIGHTS.name
-    embedded.save(weights, shifted(learned, offsets.logits))
+    embedded.save(weights, shifted(learned, (offsets or Offsets()).logits))
     facts: dict[str, object] = {
         "base": embedded.BASE_SHA256,
         "file": weights.name,
@@ -139,9 +139,8 @@ def train(
         "dtype": str(dtype_of("auto", "cpu")).removeprefix("torch."),
         "first_pairs": pairs[0],
         "second_pairs": pairs[1],
-        "contexts": CONTEXTS,
     }
-    calibrated = Shifted(judge, offsets)
+    calibrated = Shifted(judge, offsets or Offsets())
     found = list(_examined(calibrated, data, tell))
     path = weights.with_suffix(".md")
     atomic_write(path, card(course, offsets, found, sanity(calibrated, valid), facts))

@@ -96,6 +96,8 @@ def test_the_level_of_commonplaces_is_kept(examples, lessons):
     logits = {"true": (0.6, 1, 0), "unlike": (-2, 1, 0), "common": (0.65, 1, 0)}
     assert calibrated(examples, lessons, **logits) == Offsets(0.5, 0.0)
     assert calibrated(examples + common, lessons, **logits) == Offsets()
+    logits["common"] = (9, 1, 0)
+    assert calibrated(examples + common, lessons, **logits) is None
 
 
 def test_denials_must_stay_denials(examples, lessons):
