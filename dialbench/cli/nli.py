@@ -30,8 +30,8 @@ def nli() -> None:
 def train(data: Path | None, out: Path, seed: int, dialogue_pairs: int) -> None:
     """Train the adaptation of the embedded judge and write it with its card.
 
-    Takes about half an hour on two cores. The same command again goes on where this one stopped. `--nli OUT` judges
-    with what was made.
+    Takes about half an hour on two cores. The same command again goes on where this one stopped.
+    `--nli OUT` judges with what was made.
     """
     from dialbench.corpora.base import data_folder
     from dialbench.nli.course import train as train_judge
