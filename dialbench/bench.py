@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,7 +88,7 @@ def run(
         scorers = [] if answers_only else _scorers(plan, scoring, request, store, board)
         _do(plan, request, Worker(store, _device(device), board, overwrite), jobs)
         for scorer in scorers:
-            scorer.score(plan)
+            scorer.score(plan, board)
         results = store.results(None, [task.job for task in plan.tasks])
         tables, files = _report(plan, request, store, results, scorers, formats)
     return Outcome(tuple(results), tuple(tables), tuple(files), plan.skipped)
@@ -232,14 +233,22 @@ class _Scorer:
         )
         self.key = scoring_key(self.metrics, self.told)
 
-    def score(self, plan: Plan) -> None:
+    def score(self, plan: Plan, board: Board) -> None:
         """Scores every answered job of the plan on this corpus."""
-        for task in plan.tasks:
-            job = task.job
-            if task.dataset is not self.dataset or not self.store.has_responses(job):
-                continue
-            if self.store.read_scores(job, self.key) is None:
-                self.store.write_scores(job, self._scores(job), self.key)
+        answered = (task.job for task in plan.tasks if task.dataset is self.dataset)
+        jobs = [
+            job
+            for job in answered
+            if self.store.has_responses(job) and self.store.read_scores(job, self.key) is None
+        ]
+        if not jobs:
+            return
+        label, start = f"scores on {self.dataset.corpus.name}", time.monotonic()
+        board.update(label, "score", {"step": 0, "steps": len(jobs)})
+        for done, job in enumerate(jobs, 1):
+            self.store.write_scores(job, self._scores(job), self.key)
+            board.update(label, "score", {"step": done, "steps": len(jobs)})
+        board.done(label, time.monotonic() - start)
 
     def _scores(self, job: Job) -> dict[str, Score]:
         from dialbench.scoring import score_responses

@@ -148,6 +148,7 @@ def test_a_suite_is_run_and_reported_beside_the_paper(command: Command, tmp_path
     assert "Full (not available)" in said.out
     assert "warning: row Full is skipped: unknown model 'no-such-system'" in said.out + said.err
     assert f"wrote {runs}/report/mine.csv" in said.err
+    assert "scores on demo: score: step 1/1" in said.err
     again = command("report", runs, "--suite", suite, "--out", tmp_path / "r", "--formats", "csv")
     assert again.out == said.out[said.out.index("mine (demo)") :]
 
