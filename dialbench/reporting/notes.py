@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from dialbench.records import Table
+from dialbench.records import Result, Table
 from dialbench.reporting.lines import Line
 from dialbench.reporting.marks import Marks, Rules
 
@@ -96,9 +96,8 @@ def _unfinished(members: Sequence[Line]) -> Iterator[str]:
     for line in members:
         for result in line.results:
             if result.status in said:
-                seed = f" (seed {result.job.seed})" if len(line.results) > 1 else ""
                 reason = f": {result.reason}" if result.reason else ""
-                yield _sentence(f"{line.label}{seed} {said[result.status]}{reason}")
+                yield _sentence(f"{_of(line, [result])} {said[result.status]}{reason}")
 
 
 def _absences(table: Table) -> Iterator[str]:
@@ -120,14 +119,25 @@ def _absences(table: Table) -> Iterator[str]:
 
 def _warnings(members: Sequence[Line]) -> Iterator[str]:
     """What results say of themselves; without names where it holds for all that finished."""
-    labels: dict[str, dict[str, None]] = {}
+    told: dict[str, list[str]] = {}
     for line in members:
+        saying: dict[str, list[Result]] = {}
         for result in line.results:
             for note in result.notes:
-                labels.setdefault(note, {})[line.label] = None
+                saying.setdefault(note, []).append(result)
+        for note, results in saying.items():
+            told.setdefault(note, []).append(_of(line, results))
     finished = {line.label for line in members if line.done}
-    for note, of in labels.items():
-        yield _sentence(note if finished <= of.keys() else f"{', '.join(of)}: {note}")
+    for note, of in told.items():
+        yield _sentence(note if finished <= set(of) else f"{', '.join(of)}: {note}")
+
+
+def _of(line: Line, results: Sequence[Result]) -> str:
+    """The line by its label, with the seeds of these results if it has others too."""
+    if len(results) == len(line.results):
+        return line.label
+    seeds = ", ".join(str(result.job.seed) for result in results)
+    return f"{line.label} (seed{'s' if len(results) > 1 else ''} {seeds})"
 
 
 def _sentence(text: str) -> str:

@@ -289,6 +289,12 @@ def test_notes_of_results_name_who_they_hold_for(one, result, score):
     assert not said(table, "Not shown")
 
 
+def test_notes_of_some_seeds_name_them(one, result, score):
+    notes = {1: ("slow", "odd"), 2: ("slow", "late"), 3: ("slow", "late")}
+    table = one(*(result("a", {"m": score(0.5)}, seed=n, notes=own) for n, own in notes.items()))
+    assert {"slow.", "a (seed 1): odd.", "a (seeds 2, 3): late."} <= set(table.notes)
+
+
 def test_the_same_results_give_the_same_table(make_systems):
     from dataclasses import asdict
 
