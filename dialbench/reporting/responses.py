@@ -56,6 +56,7 @@ def of_responses(sets: Iterable[Conversations]) -> Iterator[tuple[str, Figure]]:
     """
     tokenize = tokenizer(_TOKENIZER)
     for one in sets:
+        first = "; of several seeds the first" if one.of_several else ""
         said = [_Said(s.label, Ragged.build(map(tokenize, s.texts))) for s in one.systems]
         wanted = (text for example in one.examples for text in example.references)
         references = Ragged.build(map(tokenize, wanted))
@@ -65,7 +66,7 @@ def of_responses(sets: Iterable[Conversations]) -> Iterator[tuple[str, Figure]]:
                 ("lengths", _lengths(said, references)),
             ]
         for kind, made in drawn:
-            made.set_label(f"{_SHOWS[kind]} ({clean(one.title)})")
+            made.set_label(f"{_SHOWS[kind]}{first} ({clean(one.title)})")
             yield slug(f"{one.title}-{kind}"), made
 
 

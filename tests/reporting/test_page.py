@@ -29,7 +29,7 @@ def unpacked(data):
 
 def said(label, texts, ranked=True, **values):
     arrays = {name: np.asarray(array, dtype=float) for name, array in values.items()}
-    return Answers(label, ranked, 1, texts, arrays)
+    return Answers(label, ranked, 1, 1, texts, arrays)
 
 
 def examples(dialogues=3, turns=4):
@@ -208,6 +208,7 @@ def test_answers_to_the_same_contexts_stand_together(result):
         return Responses(job, few, texts, 1.0, "cpu")
 
     first, second = gather(jobs, read)
+    assert (first.of_several, second.of_several) == (True, False)
     assert [system.label for system in first.systems] == ["a", "b"]
     assert first.systems[0].texts[3] == "a 1 3"
     assert list(first.systems[0].values) == ["m"]

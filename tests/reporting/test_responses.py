@@ -19,9 +19,9 @@ def ragged(texts):
     return Ragged.build([text.split() for text in texts])
 
 
-def conversations(*said, references=("one two", "three")):
+def conversations(*said, references=("one two", "three"), seeds=1):
     examples = [Example(str(i), str(i), ("hi",), (text,)) for i, text in enumerate(references)]
-    systems = [Answers(f"s{i}", True, 1, texts, {}) for i, texts in enumerate(said)]
+    systems = [Answers(f"s{i}", True, 1, seeds, texts, {}) for i, texts in enumerate(said)]
     return Conversations("demo", examples, systems)
 
 
@@ -55,6 +55,12 @@ def test_one_line_a_system_that_ends_at_its_distinct():
     assert [text.get_text() for text in axes.texts] == ["s0", "s1"]
     looks = [(line.get_linestyle(), line.get_marker()) for line in axes.lines]
     assert len(set(looks)) == len(looks)
+
+
+def test_the_caption_says_that_one_of_several_seeds_is_drawn():
+    for seeds, words in ((1, "of every system (demo)"), (3, "; of several seeds the first (demo)")):
+        made = dict(of_responses([conversations(["a b"] * 9, seeds=seeds)]))["demo-rarefied-1"]
+        assert made.get_label().endswith(words)
 
 
 def test_lengths_are_counted_beside_those_of_the_references():

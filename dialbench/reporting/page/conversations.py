@@ -36,6 +36,7 @@ class Answers:
         label: of the row.
         ranked: whether it competes.
         seed: of the training shown.
+        seeds: how many trainings there are.
         texts: one a context.
         values: by measure, (responses,) values, NaN where there is none.
     """
@@ -43,6 +44,7 @@ class Answers:
     label: str
     ranked: bool
     seed: int
+    seeds: int
     texts: Sequence[str]
     values: Mapping[str, NDArray[np.float64]]
 
@@ -63,6 +65,11 @@ class Conversations:
     title: str
     examples: Sequence[Example]
     systems: Sequence[Answers]
+
+    @property
+    def of_several(self) -> bool:
+        """Whether a row has more trainings than the one that is shown."""
+        return any(system.seeds > 1 for system in self.systems)
 
     def plain(self, picked: Sequence[int]) -> dict[str, Any]:
         """The examples of these numbers as JSON values; every text stands there once.
@@ -172,7 +179,8 @@ def _together(group: Sequence[Result], read: Read, corpora: Mapping[str, int]) -
             for name, score in result.scores.items()
             if score.per_response is not None and len(score.per_response) == len(responses.texts)
         }
-        systems.append(Answers(line.label, line.ranked, result.job.seed, responses.texts, values))
+        seed, seeds = result.job.seed, len(line.done)
+        systems.append(Answers(line.label, line.ranked, seed, seeds, responses.texts, values))
     corpus = group[0].job.corpus
     title = f"{corpus}, {len(examples):,} contexts" if corpora[corpus] > 1 else corpus
     return Conversations(title, examples, systems)
