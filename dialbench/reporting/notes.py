@@ -63,7 +63,10 @@ def _seeds(members: Sequence[Line]) -> Iterator[str]:
     if several:
         numbers = "; ".join(f"{count} for {', '.join(of)}" for count, of in several.items())
         yield f"±: sample standard deviation over training seeds ({numbers})."
-        yield "Values for responses and folds are averaged over seeds before a test."
+        yield (
+            "Values for responses and folds are averaged over seeds before a test: "
+            "it speaks of other conversations, not of other trainings."
+        )
 
 
 def _tests(

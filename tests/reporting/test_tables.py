@@ -272,7 +272,8 @@ def test_seeds_are_tested_after_averaging(one, result, score):
     ]
     table = one(*results)
     assert table.rows[1].cells["m"].significant
-    assert "Values for responses and folds are averaged over seeds before a test." in table.notes
+    (averaged,) = said(table, "averaged over seeds before a test")
+    assert averaged.endswith("it speaks of other conversations, not of other trainings.")
 
 
 def test_notes_of_results_name_who_they_hold_for(one, result, score):
