@@ -15,6 +15,7 @@ from dialbench.reporting.to_latex import PREAMBLE
 _PROGRAM = "pdflatex"
 _OPTIONS = ("-no-shell-escape", "-interaction=nonstopmode", "-halt-on-error")
 _INSTALL = "Install it (Debian: texlive-latex-extra, texlive-science), or leave --standalone out."
+_TOO_LARGE = re.compile(r"Float too large for page by ([\d.]+)pt")
 _MISSING = re.compile(r"File `([^']+)' not found")
 
 
@@ -37,8 +38,10 @@ def pdf(table: str) -> bytes:
     check()
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "this-file.tex").write_text(table, encoding="utf-8")
-        (Path(folder) / "table.tex").write_text(_document(), encoding="utf-8")
-        log = _compile(folder)
+        log = _compile(folder, _document())
+        # A float is never broken: what is more than a page has would be lost.
+        if missing := [float(points) for points in _TOO_LARGE.findall(log)]:
+            log = _compile(folder, _document(longer=max(missing)))
         made = Path(folder) / "table.pdf"
         if not made.is_file():
             raise InputError(
@@ -47,17 +50,23 @@ def pdf(table: str) -> bytes:
         return made.read_bytes()
 
 
-def _document() -> str:
-    """The preamble that the table names, without a page number, date or name of the program."""
+def _document(longer: float = 0) -> str:
+    """The preamble that the table names, without a page number, date or name of the program.
+
+    Args:
+        longer: points by which the page is longer than usual.
+    """
     preamble = re.sub(r"(?m)^% ", "", PREAMBLE)
     return preamble.replace(
         r"\begin{document}",
+        rf"\geometry{{paperheight=\dimexpr\paperheight+{longer}pt\relax}}"
         r"\pagestyle{empty}\pdfinfoomitdate=1 \pdfsuppressptexinfo=-1 \pdftrailerid{}"
         "\n" + r"\begin{document}",
     )
 
 
-def _compile(folder: str) -> str:
+def _compile(folder: str, document: str) -> str:
+    (Path(folder) / "table.tex").write_text(document, encoding="utf-8")
     # Without the variables, the moment of the run would be in the file.
     environment = {**os.environ, "SOURCE_DATE_EPOCH": "0", "FORCE_SOURCE_DATE": "1"}
     # S603: the program is our own choice, and so is every argument.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from dataclasses import replace
 
 import pytest
 
@@ -34,16 +35,32 @@ def tex():
         pytest.skip("siunitx is not installed: apt-get install texlive-science")
 
 
-@pytest.mark.usefixtures("tex")
-def test_the_page_reads_as_the_table(tmp_path):
+@pytest.fixture
+def words_of(tex):
+    """`words_of(path)`: the words on the pages of a PDF."""
     if shutil.which("pdftotext") is None:
         pytest.skip("pdftotext is not installed: apt-get install poppler-utils")
+
+    def words_of(path):
+        told = subprocess.run(["pdftotext", "-layout", path, "-"], capture_output=True, check=True)
+        return told.stdout.decode("utf-8").split()
+
+    return words_of
+
+
+def test_the_page_reads_as_the_table(words_of, tmp_path):
     (path,) = write([TABLE], [], tmp_path, [], standalone=True)
     assert path.name == "t.pdf"
-    told = subprocess.run(["pdftotext", "-layout", path, "-"], capture_output=True, check=True)
-    words = told.stdout.decode("utf-8").split()
+    words = words_of(path)
     for word in ("a_b", "12345.679", "+0.574", "−0.250", "caption.", "below."):
         assert any(word in found for found in words), (word, words)
+
+
+def test_however_many_notes_there_are_all_can_be_read(words_of, tmp_path):
+    notes = tuple(f"This is note{number}, which says what the others do." for number in range(250))
+    (path,) = write([replace(TABLE, notes=notes)], [], tmp_path, [], standalone=True)
+    words = words_of(path)
+    assert all(f"note{number}," in words for number in range(250))
 
 
 @pytest.mark.usefixtures("tex")
