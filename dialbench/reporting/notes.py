@@ -136,11 +136,11 @@ def _warnings(members: Sequence[Line]) -> Iterator[str]:
 
 
 def _of(line: Line, results: Sequence[Result]) -> str:
-    """The line by its label, with the seeds of these results if it has others too."""
-    if len(results) == len(line.results):
+    """The line by its label, with the seeds of these results unless they are all that finished."""
+    seeds = [result.job.seed for result in results]
+    if {result.job.seed for result in line.done or line.results} <= set(seeds):
         return line.label
-    seeds = ", ".join(str(result.job.seed) for result in results)
-    return f"{line.label} (seed{'s' if len(results) > 1 else ''} {seeds})"
+    return f"{line.label} (seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))})"
 
 
 def _sentence(text: str) -> str:

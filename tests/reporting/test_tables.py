@@ -296,6 +296,19 @@ def test_notes_of_some_seeds_name_them(one, result, score):
     assert {"slow.", "a (seed 1): odd.", "a (seeds 2, 3): late."} <= set(table.notes)
 
 
+def test_notes_of_all_seeds_that_finished_name_none(one, result, score):
+    table = one(
+        result("a", seed=1, status="failed", reason="no memory"),
+        result("a", {"m": score(0.2)}, seed=2, notes=("slow",)),
+        result("a", {"m": score(0.4)}, seed=3, notes=("slow",)),
+        result("b", seed=1, status="failed", reason="no memory"),
+        result("b", seed=2, status="failed", reason="no disk"),
+    )
+    assert {"slow.", "b (seed 1) failed: no memory.", "b (seed 2) failed: no disk."} <= set(
+        table.notes
+    )
+
+
 def test_the_same_results_give_the_same_table(make_systems):
     from dataclasses import asdict
 
