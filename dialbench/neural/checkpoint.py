@@ -18,9 +18,8 @@ from dialbench.files.atomic import atomic_write
 
 def write(path: Path, tensors: dict[str, Tensor], numbers: Any = None) -> None:
     """Writes tensors, and a JSON value into the file's header, atomically."""
-    plain = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
     header = {"numbers": json.dumps(numbers)}
-    atomic_write(path, save(plain, metadata=header))
+    atomic_write(path, save(_plain(tensors), metadata=header))
 
 
 def read(path: Path) -> tuple[dict[str, Tensor], Any]:
@@ -44,8 +43,11 @@ def read(path: Path) -> tuple[dict[str, Tensor], Any]:
 
 def digest(tensors: dict[str, Tensor]) -> str:
     """sha256 (64 hex digits) of tensors and their names."""
-    plain = {key: value.detach().cpu().contiguous() for key, value in sorted(tensors.items())}
-    return hashlib.sha256(save(plain)).hexdigest()
+    return hashlib.sha256(save(_plain(tensors))).hexdigest()
+
+
+def _plain(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {key: value.detach().cpu().contiguous() for key, value in sorted(tensors.items())}
 
 
 def restore(model: nn.Module, tensors: dict[str, Tensor], path: Path) -> None:

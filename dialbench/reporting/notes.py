@@ -126,7 +126,7 @@ def _warnings(members: Sequence[Line]) -> Iterator[str]:
     for line in members:
         saying: dict[str, list[Result]] = {}
         for result in line.results:
-            for note in result.notes:
+            for note in dict.fromkeys(result.notes):
                 saying.setdefault(note, []).append(result)
         for note, results in saying.items():
             told.setdefault(note, []).append(_of(line, results))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dialbench.neural import checkpoint
 from dialbench.nli import embedded
 from dialbench.nli.cache import Remembering
+from dialbench.nli.calibration import Offsets
 from dialbench.nli.examination import examine, sanity
 from dialbench.nli.loading import find
 from dialbench.nli.pairs import HELD_OUT, TRAINING
@@ -25,7 +27,7 @@ def test_the_command_makes_weights_and_a_card(command, base, lessons, tmp_path, 
     assert all(f"`{source.name}`" in text for source in (*TRAINING, *HELD_OUT))
     assert "dialbench nli train --seed 1 --dialogue-pairs 2" in text
     assert "| | in the manner of dialogue | CC BY-NC-SA 4.0 | 6 |" in text
-    # Twenty-four labelled pairs in either lesson; three, six and six can be made of each kind.
+    # Six files of four pairs, and two of each label.
     assert "The first has 30, of all those below; the\nsecond" in text
     assert "of 24 of the collections' again" in text
     assert said.err.count("lesson 2 of 2") == 1
@@ -35,6 +37,27 @@ def test_the_command_makes_weights_and_a_card(command, base, lessons, tmp_path, 
     assert (again.code, weights.read_bytes(), card.read_text()) == (0, first, text)
     monkeypatch.setattr("dialbench.nli.loading.demand_sane", lambda judge, where: None)
     assert find(str(out)).name.split("@")[1] in text
+
+
+@pytest.mark.parametrize(
+    ("offsets", "words", "logits"),
+    [
+        (Offsets(0.5, -0.25), "Added to the logits: +0.5 for entailment, -0.25", (0.5, 0.0, -0.25)),
+        (None, "None: no pair of offsets of +0, +0.25, +0.5, +0.75 for entailment", (0, 0, 0)),
+    ],
+)
+def test_the_card_says_what_was_added_to_the_logits(
+    command, base, lessons, tmp_path, monkeypatch, offsets, words, logits
+):
+    monkeypatch.setattr("dialbench.nli.course.calibrate", lambda *arguments: offsets)
+    train = ("nli", "train", "--data", lessons, "--out", tmp_path, "--dialogue-pairs", "2")
+    assert command(*train).code == 0
+    assert words in (tmp_path / "minilm-l6-nli.md").read_text()
+    plain, moved = (
+        checkpoint.read(tmp_path / name)[0]["classifier.bias"]
+        for name in ("uncalibrated.safetensors", embedded.WEIGHTS.name)
+    )
+    assert (moved - plain).tolist() == pytest.approx(logits)
 
 
 def test_without_data_the_folder_is_named(command, base, tmp_path):

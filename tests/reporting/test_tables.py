@@ -291,7 +291,7 @@ def test_notes_of_results_name_who_they_hold_for(one, result, score):
 
 
 def test_notes_of_some_seeds_name_them(one, result, score):
-    notes = {1: ("slow", "odd"), 2: ("slow", "late"), 3: ("slow", "late")}
+    notes = {1: ("slow", "odd", "odd"), 2: ("slow", "late"), 3: ("slow", "late")}
     table = one(*(result("a", {"m": score(0.5)}, seed=n, notes=own) for n, own in notes.items()))
     assert {"slow.", "a (seed 1): odd.", "a (seeds 2, 3): late."} <= set(table.notes)
 
