@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 import pytest
 
+from dialbench.cli.options import print_files
 from dialbench.errors import InputError
 
 Command = Callable[..., Any]
@@ -53,6 +54,16 @@ def test_run_prints_the_table_and_names_its_files(command: Command, tmp_path: Pa
     assert "Copy last turn" in said.out
     assert "Unigram" in said.out
     assert f"wrote {tmp_path}/report/demo.csv" in said.err
+
+
+def test_files_are_named_or_of_many_of_a_kind_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_files([tmp_path / "a.csv", *(tmp_path / f"{n}.png" for n in range(30))])
+    assert capsys.readouterr().err.splitlines() == [
+        f"wrote {tmp_path}/a.csv",
+        f"wrote 30 files {tmp_path}/*.png",
+    ]
 
 
 SEEKER = """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +68,8 @@ bert_option = click.option("--bert-model", metavar="FOLDER|NAME", help="Encoder 
 mauve_option = click.option("--mauve-model", metavar="FOLDER|NAME", help="Language model of mauve.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 POSITIVE = click.IntRange(min=1)
+_NAMED = 4
+"""Files of a kind that are named one by one."""
 
 
 def print_json(value: Any) -> None:
@@ -86,7 +88,12 @@ def print_tables(tables: Any) -> None:
         click.echo(render(table, "txt"))
 
 
-def print_files(files: Any) -> None:
-    """Says which files were written."""
+def print_files(files: Iterable[Path]) -> None:
+    """Says which files were written; of many of a kind in one folder, how many."""
+    kinds: dict[Path, list[Path]] = {}
     for file in files:
-        click.echo(f"wrote {file}", err=True)
+        kinds.setdefault(file.with_name(f"*{file.suffix}"), []).append(file)
+    for kind, found in kinds.items():
+        named = found if len(found) <= _NAMED else [f"{len(found)} files {kind}"]
+        for name in named:
+            click.echo(f"wrote {name}", err=True)

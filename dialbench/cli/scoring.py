@@ -136,9 +136,9 @@ def _print_reports(reports: list[dict[str, Any]], as_json: bool) -> None:
 def _write_shards(files: tuple[Path, ...], options: dict[str, Any], as_json: bool) -> None:
     from dialbench.shards import write
 
-    written = [str(path) for path in write(files, options.pop("shards"), **options)]
+    written = list(write(files, options.pop("shards"), **options))
     if as_json:
-        print_json(written)
+        print_json(list(map(str, written)))
     else:
         print_files(written)
 
