@@ -105,11 +105,9 @@ def papers_text(found: Iterable[Mapping[str, Any]]) -> str:
     lines = []
     for paper in found:
         lines.append(f"{paper['name']}: {paper['title']}")
-        for table in paper["tables"]:
-            suite = table["suite"] or ""
-            lines.append(f"  {table['number']:<4} {suite:<14} {table['caption']}")
-        for part in paper["left_out"]:
-            lines.append(f"  {part['number']}: not here, {part['reason']}")
+        rows = [(t["number"], t["suite"] or "", t["caption"]) for t in paper["tables"]]
+        rows += [(p["number"], "", f"not here: {p['reason']}") for p in paper["left_out"]]
+        lines += [f"  {number:<8}  {suite:<14}  {said}" for number, suite, said in rows]
     return "\n".join(lines)
 
 
