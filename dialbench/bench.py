@@ -15,13 +15,12 @@ from dialbench.errors import InputError
 from dialbench.plan import Dataset, Plan, Request, setting_of
 from dialbench.progress import Board, Mode
 from dialbench.records import Job, Result, Score, Table
+from dialbench.reporting.formats import FORMATS
 from dialbench.store.layout import Store
 
 if TYPE_CHECKING:
     from dialbench.measures import ScoringSettings
     from dialbench.reporting.marks import Correction
-
-FORMATS = ("tex", "md", "html", "csv", "txt", "png", "pdf")
 
 
 @dataclass(frozen=True)

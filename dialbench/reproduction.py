@@ -15,8 +15,8 @@ from dialbench.plan import recipe, setting_of, systems_of, under
 from dialbench.presets import Preset
 from dialbench.presets import load as load_preset
 from dialbench.records import Decoding, Job, Result, Table, fingerprint_of
-from dialbench.reporting import canvas
 from dialbench.reporting.beside import Beside, beside
+from dialbench.reporting.formats import PLOTS
 from dialbench.reporting.marks import Correction, Rules
 from dialbench.reporting.printed import as_printed
 from dialbench.reporting.report import write
@@ -131,7 +131,7 @@ def count(
 
 
 def _texts(formats: Sequence[str]) -> list[str]:
-    return [format for format in formats if format not in canvas.FORMATS]
+    return [format for format in formats if format not in PLOTS]
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dialbench.errors import UnknownName
+from dialbench.reporting.formats import FORMATS
 
 if TYPE_CHECKING:
     from dialbench.records import Table
-
-FORMATS = "tex,md,html,csv,txt,png,pdf"
 
 
 def format_name(name: str) -> str:
@@ -23,9 +22,8 @@ def format_name(name: str) -> str:
     Raises:
         UnknownName: it is not.
     """
-    known = FORMATS.split(",")
-    if name not in known:
-        raise UnknownName.of("format", name, known, where="--formats")
+    if name not in FORMATS:
+        raise UnknownName.of("format", name, FORMATS, where="--formats")
     return name
 
 
@@ -58,6 +56,9 @@ data_option = click.option(
     callback=_tell_everyone,
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder of corpora.  [default: $DIALBENCH_DATA, else the user cache]",
+)
+formats_option = click.option(
+    "--formats", callback=list_of(format_name), default=",".join(FORMATS), show_default=True
 )
 nli_option = click.option(
     "--nli",

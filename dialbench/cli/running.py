@@ -8,11 +8,10 @@ from typing import Any
 import click
 
 from dialbench.cli.options import (
-    FORMATS,
     POSITIVE,
     bert_option,
     data_option,
-    format_name,
+    formats_option,
     list_of,
     mauve_option,
     nli_option,
@@ -61,7 +60,7 @@ from dialbench.errors import InputError
     show_default=True,
     help="Which jobs to do that were begun before.",
 )
-@click.option("--formats", callback=list_of(format_name), default=FORMATS, show_default=True)
+@formats_option
 @click.option("--answers-only", is_flag=True, help="Stop before scoring.")
 @click.option(
     "--progress", type=click.Choice(["rich", "plain", "none"]), default="rich", show_default=True
@@ -165,7 +164,7 @@ def _refuse_beside_suite(**options: str | None) -> None:
 
 @click.command()
 @click.argument("runs", default="results/runs", type=click.Path(path_type=Path))
-@click.option("--formats", callback=list_of(format_name), default=FORMATS, show_default=True)
+@formats_option
 @click.option("--suite", metavar="NAME|FILE.toml", help="Ours beside a paper's table.")
 @click.option("--paper", metavar="NAME", help="With --table: the suite of that table.")
 @click.option("--table", metavar="NUMBER")

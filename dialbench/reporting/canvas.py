@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FORMATS = ("png", "pdf")
-
 # Okabe and Ito (2008): distinct with every common kind of colour blindness.
 BLUE, SKY, ORANGE, VERMILION = "#0072B2", "#56B4E9", "#E69F00", "#D55E00"
 GREEN, PURPLE = "#009E73", "#CC79A7"
@@ -97,7 +95,7 @@ def series(number: int) -> dict[str, Any]:
 
 
 def encode(drawn: Figure, format: str) -> bytes:
-    """The figure as a file of one of `FORMATS`, without dates and versions."""
+    """The figure as a file of one of `PLOTS`, without dates and versions."""
     file = io.BytesIO()
     with style():
         title = {"Title": str(drawn.get_label())}

@@ -13,7 +13,6 @@ from statistics import fmean
 from dialbench.errors import InputError
 from dialbench.papers import PrintedRow, PrintedTable, load_table
 from dialbench.records import Cell, Column, Row, Table
-from dialbench.reporting import canvas
 from dialbench.reporting.ballots import (
     KAPPA,
     NOT_JUDGED,
@@ -23,6 +22,7 @@ from dialbench.reporting.ballots import (
     question_of,
     way_of,
 )
+from dialbench.reporting.formats import PLOTS
 from dialbench.reporting.presentation import slug
 from dialbench.reporting.printed import headings, notes_of, section
 from dialbench.reporting.report import write
@@ -70,7 +70,7 @@ def judged_report(
             hint="dialbench papers says of what each table is.",
         )
     table = judged(asked, read_votes(judgements), printed=printed)
-    shown = [format for format in formats if format not in canvas.FORMATS]
+    shown = [format for format in formats if format not in PLOTS]
     return [table], write([table], (), out, shown, ours=(), standalone=standalone)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from dialbench.errors import UnknownName
 from dialbench.records import Table
+from dialbench.reporting.formats import TABLES
 from dialbench.reporting.shown import show
 from dialbench.reporting.to_csv import to_csv
 from dialbench.reporting.to_html import to_html
@@ -21,17 +22,16 @@ _RENDERERS: dict[str, Callable[[Table], str]] = {
     "csv": to_csv,
     "txt": lambda table: to_text(show(table)),
 }
-FORMATS = tuple(_RENDERERS)
 
 
 def render(table: Table, format: str) -> str:
-    """The table as text in one of `FORMATS`; ends with a line break.
+    """The table as text in one of `TABLES`; ends with a line break.
 
     Raises:
         UnknownName: there is no such format.
     """
     if format not in _RENDERERS:
-        raise UnknownName.of("table format", format, FORMATS, where="--formats")
+        raise UnknownName.of("table format", format, TABLES, where="--formats")
     return _RENDERERS[format](table)
 
 

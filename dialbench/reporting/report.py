@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from dialbench.errors import UnknownName
 from dialbench.records import Result, Table
 from dialbench.reporting import canvas, render, typeset
+from dialbench.reporting.formats import FORMATS, PLOTS, TABLES
 from dialbench.reporting.presentation import slug
 from dialbench.reporting.topics import topic_words
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from dialbench.reporting.page.conversations import Conversations, Read
 
-FORMATS = (*render.FORMATS, *canvas.FORMATS)
 _PAGE = "html"
 _VALUES = "csv"
 
@@ -102,7 +102,7 @@ class _Report:
 
     def files(self, formats: Sequence[str]) -> Iterator[tuple[str, str | bytes]]:
         """Every file by its name."""
-        texts = [format for format in formats if format in render.FORMATS and format != _PAGE]
+        texts = [format for format in formats if format in TABLES and format != _PAGE]
         for table in self.tables:
             for format in texts:
                 yield f"{table.name}.{format}", render.render(table, format)
@@ -110,7 +110,7 @@ class _Report:
             for format in texts:
                 if format != _VALUES:
                     yield f"{table.name}.{format}", render.render(table, format)
-        drawn = [format for format in formats if format in canvas.FORMATS]
+        drawn = [format for format in formats if format in PLOTS]
         figures = dict(self.figures()) if drawn or _PAGE in formats else {}
         for name, figure in figures.items():
             for format in drawn:

@@ -15,8 +15,9 @@ import pytest
 from dialbench.errors import InputError
 from dialbench.papers import PrintedTable, load_table
 from dialbench.records import Row, Table
+from dialbench.reporting.formats import TABLES
 from dialbench.reporting.judged import judged
-from dialbench.reporting.render import FORMATS, render
+from dialbench.reporting.render import render
 from dialbench.reporting.votes import Vote, read_votes
 
 VALUES = {"w": 1.0, "t": 0.0, "l": -1.0}
@@ -196,12 +197,12 @@ def test_the_command_writes_every_format(
 ) -> None:
     out = tmp_path / "out"
     asked = ("report", "--paper", "adand", "--table", "2", "--judgements", file, "--out", out)
-    spoken = command(*asked, "--formats", ",".join([*FORMATS, "png"]))
+    spoken = command(*asked, "--formats", ",".join([*TABLES, "png"]))
     assert spoken.code == 0, spoken.err
     assert "AdaND vs Seq2Seq" in spoken.out
     assert {path.name for path in out.iterdir()} == {
         "report.html",
-        *(f"adand-2.{format}" for format in FORMATS if format != "html"),
+        *(f"adand-2.{format}" for format in TABLES if format != "html"),
     }
     assert "<b>Mine" not in (out / "report.html").read_text(encoding="utf-8")
     assert len(read_votes(file)) == 24

@@ -16,6 +16,7 @@ from dialbench.errors import UnknownName
 from dialbench.records import Cell, Column, Row, Table
 from dialbench.reporting import canvas
 from dialbench.reporting.bars import bars
+from dialbench.reporting.formats import PLOTS
 from dialbench.reporting.scatter import decodings, quality_against_diversity
 from dialbench.reporting.tables import build
 
@@ -184,7 +185,7 @@ def test_systems_that_every_decoding_leaves_alike_have_no_frontier(result, score
     assert list(decodings(apart)) == []
 
 
-@pytest.mark.parametrize("format", canvas.FORMATS)
+@pytest.mark.parametrize("format", PLOTS)
 def test_the_same_figure_has_the_same_bytes_without_dates(small, format):
     first, second = (canvas.encode(bars(small)["t-m"], format) for _ in range(2))
     assert first == second

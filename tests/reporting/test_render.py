@@ -19,7 +19,8 @@ from rich.console import Console
 from dialbench.errors import UnknownName
 from dialbench.records import Cell, Column, Row, Table
 from dialbench.reporting import to_html, to_latex, to_markdown
-from dialbench.reporting.render import FORMATS, render, terminal
+from dialbench.reporting.formats import TABLES
+from dialbench.reporting.render import render, terminal
 from dialbench.reporting.shown import show
 
 HOSTILE = [
@@ -320,7 +321,7 @@ def test_the_legend_stands_only_under_marks():
     assert "best of its column" in render(table_of(["a"], Cell(0.5, best=True)), "md")
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", TABLES)
 def test_a_table_without_rows_or_columns_is_still_a_table(format):
     assert render(Table("t", "C", (), ()), format).endswith("\n")
     assert render(Table("t", "C", (Column("m", "M"),), ()), format).endswith("\n")

@@ -9,8 +9,9 @@ import pytest
 from dialbench.errors import StorageError, UnknownName
 from dialbench.records import Cell, Column, Row, Table
 from dialbench.reporting import render
+from dialbench.reporting.formats import FORMATS, PLOTS
 from dialbench.reporting.presentation import clean, column_of, slug
-from dialbench.reporting.report import FORMATS, write
+from dialbench.reporting.report import write
 
 TEXTS = ("tex", "md", "csv", "txt")
 
@@ -128,7 +129,7 @@ def test_every_plot_has_the_same_bytes_every_time(made_twice):
     first, second = made_twice
     assert list(first) == list(second)
     for name, figure in first.items():
-        for format in canvas.FORMATS:
+        for format in PLOTS:
             assert canvas.encode(figure, format) == canvas.encode(second[name], format), name
         assert canvas.svg(figure) == canvas.svg(second[name]), name
 

@@ -6,8 +6,9 @@ import pytest
 
 from dialbench import papers
 from dialbench.records import Cell, Column, Row, Table
+from dialbench.reporting.formats import TABLES
 from dialbench.reporting.printed import as_printed
-from dialbench.reporting.render import FORMATS, render
+from dialbench.reporting.render import render
 from dialbench.reporting.sides import side_by_side
 
 COLUMN = Column("m", "M", group="G")
@@ -99,7 +100,7 @@ EVERY = [(n, entry.number) for n in papers.names() for entry in papers.load_pape
 def test_every_table_of_the_papers_can_be_printed_in_every_format(paper, number):
     made = as_printed(papers.load_table(paper, number))
     assert made.rows
-    for format in FORMATS:
+    for format in TABLES:
         text = render(made, format)
         assert text.endswith("\n")
     assert len({row.label for row in made.rows}) == len(made.rows)

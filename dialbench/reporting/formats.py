@@ -1,0 +1,6 @@
+"""What reports are written as."""
+
+TABLES = ("tex", "md", "html", "csv", "txt")
+"""A table as text; html is one page with everything."""
+PLOTS = ("png", "pdf")
+FORMATS = (*TABLES, *PLOTS)
