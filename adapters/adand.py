@@ -8,9 +8,10 @@ by gates (eq. 13).
 
 The topics learn from the words of conversations alone: theta is drawn from the prior also in
 training, and no gradient of the responses reaches it. The code therefore makes two updates a
-batch; here they are one, as no weight belongs to both. The loss of the topics is divided by the
-response's tokens, so that one clipping suits both; Adam does not heed the scale. The paper's
-bag-of-words loss is not in the code, and not here.
+batch; here they are one, as no weight belongs to both, and each part's gradient is clipped by
+itself. Clipped together, the larger one, at first a thousand times the other, would choke it. The
+code's step of annealing counts both updates, ours batches: half as many. The paper's bag-of-words
+loss is not in the code, and not here.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class TopicConfig(AdaptiveConfig):
     topical_words: int = 3_159
     latent: int = 64
     topic_rate: float = 1e-3
-    topic_annealing: int = 7_000
+    topic_annealing: int = 3_500
     diversity: float = 0.1
     topic_draw: Literal["sample", "mean"] = "sample"
 
@@ -129,7 +130,9 @@ class TopicModel(LSTMModel):
         numbers: the topical words, by their number in the vocabulary.
     """
 
-    training_only: ClassVar[tuple[str, ...]] = ("posterior",)
+    # The vectors of topics and words tell what theta means; no answer reads them.
+    training_only: ClassVar[tuple[str, ...]] = ("posterior", "topics.topics", "topics.words")
+    apart: ClassVar[tuple[str, ...]] = ("posterior", "topics")
     inferring: ClassVar[tuple[str, ...]] = ("posterior", "topics.prior", "topics.shares")
     config: TopicConfig
 
@@ -179,7 +182,7 @@ class TopicModel(LSTMModel):
         learnt = told + kl_weight(step, c.topic_annealing) * divergence  # (B,)
         learnt = learnt + c.diversity * self.topics.closeness()
         sums = {"topical_words": told.sum().detach(), "kl": divergence.sum().detach()}
-        total = words.total + learnt.sum() / words.tokens
+        total = words.total + learnt.mean()
         return Losses(total, {**words.parts, **sums}, words.tokens, words.examples)
 
 

@@ -95,11 +95,12 @@ class JointModel(VocabularyModel):
         chance = odds.detach().sigmoid()[:, :, None].expand(-1, -1, self.samples)
         return torch.bernoulli(chance)
 
-    def _choose(self, odds: Tensor, batch: Batch) -> Tensor:
-        if not self.training:
-            return super()._choose(odds, batch)
-        chosen = self.draw(odds)
-        if self.missing_word == "floor":
+    def _choose(self, odds: Tensor) -> Tensor:
+        return self.draw(odds) if self.training else super()._choose(odds)
+
+    def _completed(self, chosen: Tensor, batch: Batch) -> Tensor:
+        # What is put in was not drawn: its probability must stay out of the score.
+        if not self.training or self.missing_word == "floor":
             return chosen
         return torch.maximum(chosen, self.predictor.held(batch.target).to(chosen)[:, :, None])
 

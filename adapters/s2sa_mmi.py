@@ -25,7 +25,7 @@ from dialbench.neural.model import DialogueModel, Losses, State
 from dialbench.records import Context, Decoding, Split
 from dialbench.text.vocabulary import EOS, PAD, UNK
 
-from .blocks.bases import trained_base, weights_of
+from .blocks.bases import continued, retold, trained_base, weights_of
 from .s2sa import S2SA, MessageAdapter, S2SAConfig, S2SAModel
 
 
@@ -106,9 +106,15 @@ class S2SAMMI(MessageAdapter):
         return S2SAMMIModel(self.config, size)
 
     def fit(self, train: Split, valid: Split, run: Run) -> None:
-        """Trains the model from response to message."""
-        trained_base(self.name, run.base, S2SA)
+        """Trains the model from response to message; responses are as likely as for S2SA."""
+        base = trained_base(self.name, run.base, S2SA)
         super().fit(train, valid, run)
+        history = replace(self.history, curve=retold(self.history.curve, "message"))
+        told = base.history.best.items()
+        self.history = continued(history, {k: v for k, v in told if k.startswith("valid_")})
+
+    def warn(self, run: Run) -> None:
+        """Nothing: what the model of messages hears says nothing of responses."""
 
     def _fresh_model(self, run: Run) -> DialogueModel:
         model = cast(S2SAMMIModel, super()._fresh_model(run))
@@ -166,7 +172,7 @@ def turned(data: Encoded, limit: int) -> Encoded:
 
     Args:
         data: contexts and responses.
-        limit: how many tokens of a context are written, EOS not counted.
+        limit: how many tokens of a context are written, the latest, EOS not counted.
     """
     responses, contexts = _lists(data.target), _lists(data.source)
     source = Ragged.of([_read(words[:-1]) for words in responses])
@@ -183,7 +189,7 @@ def _read(words: Sequence[int]) -> Sequence[int]:
 
 
 def _written(words: Sequence[int], limit: int) -> list[int]:
-    return [*words[:limit], EOS]
+    return [*words[-limit:], EOS]
 
 
 def best(

@@ -31,7 +31,7 @@ from dialbench.records import Context, Split
 from dialbench.text.tokenizer import tokenize
 from dialbench.text.vocabulary import SPECIALS
 
-from .blocks.bases import continued, take, trained_base, weights_of
+from .blocks.bases import continued, retold, take, trained_base, weights_of
 from .blocks.coverage import Coverage
 from .blocks.function_words import CLOSED_NOTE, FunctionWords, Tags, identity
 from .blocks.vocabularies import WordCosts, WordPredictor
@@ -45,7 +45,7 @@ class WordsConfig(S2SAConfig):
     Attributes:
         tags: how function words are told from content words: by nltk's tagger (an error without
             it), by a closed list of ours, or by the tagger where there is one.
-        function_count: function words occur more often than this in the training responses.
+        function_count: function words occur more often than this in the training dialogues.
     """
 
     tags: Tags = "auto"
@@ -132,16 +132,21 @@ class VocabularyModel(S2SAModel):
         """
         memory, last = self.encode(batch)
         odds = self.predictor(last[-1])
-        chosen = self._choose(odds, batch)
+        chosen = self._choose(odds)
         logits = self.output(self.under(self.begin(batch, memory, last), batch.inputs))
         with torch.autocast(logits.device.type, enabled=False):  # bfloat16 is too coarse for sums
-            held = self.predictor.whole(chosen)
+            held = self.predictor.whole(self._completed(chosen, batch))
             costs = WordCosts.of(logits.to(odds.dtype), batch.target, held)
             return self._weigh(costs, odds, chosen, batch)
 
-    def _choose(self, odds: Tensor, batch: Batch) -> Tensor:
+    def _choose(self, odds: Tensor) -> Tensor:
+        """The content words of S vocabularies an example, (B, C, S) of 0 and 1."""
         best = self.predictor.best(odds, self.words)
         return torch.zeros_like(odds).scatter_(1, best, 1.0)[:, :, None]
+
+    def _completed(self, chosen: Tensor, batch: Batch) -> Tensor:
+        """The vocabularies that responses are written with, where they hold more than `chosen`."""
+        return chosen
 
     def _weigh(self, costs: WordCosts, odds: Tensor, chosen: Tensor, batch: Batch) -> Losses:
         samples, tokens = chosen.shape[2], len(batch.real)
@@ -228,8 +233,7 @@ class WordsStage(VocabularyAdapter):
         if found.closed:
             run.progress.warn(CLOSED_NOTE)
         super().fit(train, valid, run)
-        curve = [_of_words(row) for row in self.history.curve]
-        self.history = replace(self.history, curve=curve)
+        self.history = replace(self.history, curve=retold(self.history.curve, "words"))
 
     def warn(self, run: Run) -> None:
         """Nothing: what its loss is worth says nothing of responses."""
@@ -242,12 +246,6 @@ class WordsStage(VocabularyAdapter):
             counts[np.unique(train.target.values[start:end])] += 1
         words.predictor.start_from(torch.from_numpy(counts).to(run.device), len(train))
         return super().trainer(model, train, valid, run)
-
-
-def _of_words(row: Mapping[str, float]) -> dict[str, float]:
-    """A row of the curve whose losses are of words, not of responses."""
-    losses = {part: row[f"{part}_loss"] for part in ("train", "valid")}
-    return {"epoch": row["epoch"], **{f"{part}_words": loss for part, loss in losses.items()}}
 
 
 class SDVS2S(VocabularyAdapter):
@@ -314,10 +312,12 @@ class SDVS2S(VocabularyAdapter):
     def facts(self) -> Mapping[str, Any]:
         """Also the size of the vocabularies, and their coverage of validation responses."""
         function, known = len(self.function_words), len(self.vocabulary)
+        content = min(self.config.content_words, known - function)
         last = self.history.curve[-1] if self.history.curve else {}
         return {
             **super().facts(),
             "function_words": function,
-            "content_words": min(self.config.content_words, known - function),
+            "content_words": content,
+            "likelihood_within": f"{function + content} words a message, others as one of V",
             **{key: value for key, value in last.items() if key.startswith("valid_word_recall")},
         }

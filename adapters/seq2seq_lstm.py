@@ -7,7 +7,8 @@ to the next step, so training runs over a whole response at once. Tables of word
 
 As in the code, a tenth of the context's words become UNK in training, and AMSGrad trains with a
 weight decay of 3e-7. The paper says 3e-5, which as an addend to the gradient is heavy on gains
-and word vectors.
+and word vectors. It validates twice an epoch and stops after ten validations without gain; here
+five whole epochs stand for them.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from dialbench.errors import InputError
 from dialbench.presets import Preset
 from dialbench.presets import load as load_preset
 from dialbench.records import Context, Decoding, Job, Split, fingerprint_of
-from dialbench.suites import Group, RunnableSuite, Suite, TopicSuite
+from dialbench.suites import Group, RunnableSuite, Suite, SuiteRow, TopicSuite
 from dialbench.suites import load_runnable as load_suite
 
 
@@ -207,9 +207,9 @@ def systems_of(
     return systems, missing
 
 
-def under(preset: Preset, group: Group) -> Preset:
-    """The preset with what a suite needs in place of its values."""
-    settings = group.settings.get(preset.name, {})
+def under(preset: Preset, group: Group, row: SuiteRow) -> Preset:
+    """The preset with what a row of a suite needs in place of its values."""
+    settings = group.settings.get(preset.name, {}) | row.settings.get(preset.name, {})
     return preset.model_copy(update={"system": {**preset.system, **settings}})
 
 
@@ -224,7 +224,7 @@ def _rows_of(
             group.corpus,
             seed,
             Decoding.parse(row.decoding),
-            under(preset, group),
+            under(preset, group, row),
         )
         for group in suite.groups
         for row in suite.rows

@@ -159,15 +159,15 @@ class _Sorter:
             job.system == (system.name if system else row.system)
             and job.corpus == name_of(self.group.corpus)
             and job.decoding == Decoding.parse(row.decoding)
-            and (system is None or self._as_planned(job, system))
+            and (system is None or self._as_planned(job, system, row))
         )
 
-    def _as_planned(self, job: Job, system: System) -> bool:
+    def _as_planned(self, job: Job, system: System, row: SuiteRow) -> bool:
         """Whether it was trained with the options it would be planned with today."""
         try:
             preset = self.preset or load_preset(job.preset)
         except UnknownName:  # a file of the user's own, which may be gone
             return True
-        planned = recipe(system, under(preset, self.group))
+        planned = recipe(system, under(preset, self.group, row))
         trained = {key: job.training.get(key) for key in planned}
         return fingerprint_of(trained) == fingerprint_of(planned)

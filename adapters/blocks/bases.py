@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -44,6 +44,19 @@ def weights_of(base: NeuralAdapter, system: NeuralAdapter) -> Mapping[str, Tenso
 def take(model: DialogueModel, weights: Mapping[str, Tensor]) -> None:
     """Gives `model` these weights; what is not among them stays as it is."""
     model.load_state_dict({**model.state_dict(), **weights})
+
+
+def retold(curve: Sequence[Mapping[str, float]], of: str) -> list[dict[str, float]]:
+    """A curve whose losses are not of responses, under names by which none takes them for such.
+
+    Args:
+        curve: with "train_loss" and "valid_loss".
+        of: what they are losses of; they become "train_<of>" and "valid_<of>".
+    """
+    return [
+        {"epoch": row["epoch"], **{f"{s}_{of}": row[f"{s}_loss"] for s in ("train", "valid")}}
+        for row in curve
+    ]
 
 
 def continued(before: History, losses: Mapping[str, float]) -> History:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dialbench.errors import InputError
+from dialbench.neural.data import count_words
 from dialbench.records import Split
 from dialbench.text.tokenizer import tokenize
 from dialbench.text.vocabulary import SPECIALS, Vocabulary
@@ -60,10 +61,10 @@ class FunctionWords:
 
     @classmethod
     def of(cls, train: Split, vocabulary: Vocabulary, tags: Tags, count: int) -> FunctionWords:
-        """Finds them in the responses of a training split.
+        """Finds them in a training split.
 
         Args:
-            train: its responses are tagged, each distinct one once.
+            train: its words are counted; its responses are tagged, each distinct one once.
             vocabulary: what they are chosen from.
             tags: `nltk` demands nltk's tagger, `closed` takes our list, `auto` the tagger where
                 there is one.
@@ -73,17 +74,14 @@ class FunctionWords:
             InputError: `nltk` is asked for and not there.
         """
         responses = Counter(example.references[0] for example in train if example.references)
-        texts = {text: tokenize(text) for text in responses}
-        counts: Counter[str] = Counter()
-        for text, times in responses.items():
-            counts.update({word: n * times for word, n in Counter(texts[text]).items()})
+        counts = count_words(train)
         folder = found(tags)
         function = (
             set(_CLOSED.split())
             if folder is None
             else _by_tags(
                 tagger.Tagger.load(folder),
-                ((texts[text], times) for text, times in responses.items()),
+                ((tokenize(text), times) for text, times in responses.items()),
             )
         )
         words = (

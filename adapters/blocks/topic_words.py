@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -94,6 +94,7 @@ class TopicAware(DialogueModel):
         output: from a readout to Psi_V, the scores of all V words.
     """
 
+    tables: ClassVar[tuple[str, ...]] = ("topics.of_words",)
     output: nn.Linear
 
     def learn_topics(

@@ -74,8 +74,9 @@ def _fact(name: str, missing: str) -> Callable[[Result, Responses], tuple[float,
 
 
 def _kinds(result: Result) -> str:
-    kinds = result.facts.get("vocabulary")
-    return f"V:{kinds}" if kinds else ""
+    """What a likelihood is over: only values over the same compare."""
+    over = {"V": result.facts.get("vocabulary"), "within": result.facts.get("likelihood_within")}
+    return "|".join(f"{name}:{value}" for name, value in over.items() if value)
 
 
 def _size(kind: str) -> Told:

@@ -141,10 +141,15 @@ class Batch:
 
 @lru_cache(maxsize=4)
 def build_vocabulary(train: Split, size: int) -> Vocabulary:
-    """The `size` most frequent words of the training dialogues, every turn counted once.
+    """The `size` most frequent words of the training dialogues.
 
     Kept for the next system of the same run.
     """
+    return Vocabulary.from_counts(count_words(train), size)
+
+
+def count_words(train: Split) -> Counter[str]:
+    """How often each word stands in the training dialogues, every turn counted once."""
     turns: Counter[str] = Counter()
     seen: set[str] = set()
     for example in train:
@@ -156,7 +161,7 @@ def build_vocabulary(train: Split, size: int) -> Vocabulary:
     for text, times in turns.items():
         for word in tokenize(text):
             counts[word] += times
-    return Vocabulary.from_counts(counts, size)
+    return counts
 
 
 def encode(

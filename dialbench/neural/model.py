@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -88,11 +88,17 @@ class DialogueModel(nn.Module):
         criterion: the parts of the loss whose sum per target token is the validation loss.
         draws_weights: whether frozen weights are drawn anew for every epoch and context.
         training_only: names of the parts that serve in training alone, never for an answer.
+        apart: names of the parts that learn from a loss of their own, without a weight in common
+            with the rest; their gradients are clipped apart.
+        tables: names of the buffers that another model gave: numbers of this one too, though
+            neither learnt with it nor drawn.
     """
 
     criterion: ClassVar[tuple[str, ...]] = ("nll",)
     draws_weights: ClassVar[bool] = False
     training_only: ClassVar[tuple[str, ...]] = ()
+    apart: ClassVar[tuple[str, ...]] = ()
+    tables: ClassVar[tuple[str, ...]] = ()
 
     def begin_epoch(self, seed: int, epoch: int) -> None:
         """Called before epoch `epoch` (from 1); where weights are drawn anew, it is done here."""
@@ -137,19 +143,28 @@ def count_for_answers(model: DialogueModel) -> int:
     spare = [
         number.numel()
         for name, number in (*model.named_parameters(), *model.named_buffers())
-        if name.partition(".")[0] in model.training_only
+        if belongs(name, model.training_only)
     ]
     return count_parameters(model)["parameters"] - sum(spare)
 
 
+def belongs(name: str, parts: Sequence[str]) -> bool:
+    """Whether a parameter or buffer is one of these or lies in one of these modules."""
+    return any(name == part or name.startswith(f"{part}.") for part in parts)
+
+
 def count_parameters(model: nn.Module) -> dict[str, int]:
-    """Numbers in the model: all, trained, and random (frozen, drawn anew); shared ones once."""
+    """Numbers in the model: all, trained, and random (frozen, drawn anew); shared ones once.
+
+    All of them are these two and those of its `tables`.
+    """
     trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
     frozen = sum(p.numel() for p in model.parameters() if not p.requires_grad)
     saved = model.state_dict().keys()
     random = frozen + sum(b.numel() for name, b in model.named_buffers() if name in saved)
+    given = sum(model.get_buffer(name).numel() for name in getattr(model, "tables", ()))
     return {
-        "parameters": trained + random,
+        "parameters": trained + random + given,
         "trained_parameters": trained,
         "random_parameters": random,
     }

@@ -28,7 +28,7 @@ from dialbench.neural.data import (
     training_rows,
 )
 from dialbench.neural.devices import Precision, autocast, dtype_of
-from dialbench.neural.model import DialogueModel, Losses
+from dialbench.neural.model import DialogueModel, Losses, belongs
 from dialbench.neural.randomness import seed_of
 
 HEARD = 0.01  # nats; the right context makes a word one percent more likely
@@ -128,6 +128,11 @@ class Trainer:
             trained, lr=config.learning_rate, weight_decay=weight_decay, fused=True
         )
         self.history = History()
+        own = {name: belongs(name, model.apart) for name, _ in model.named_parameters()}
+        self._clipped = [
+            [p for name, p in model.named_parameters() if own[name] is apart]
+            for apart in sorted(set(own.values()))
+        ]
 
     def fit(self) -> History:
         """Trains to the end, from the last finished epoch if there is one."""
@@ -196,7 +201,8 @@ class Trainer:
         with autocast(self.run.device, self.dtype):
             losses = self.model.loss(batch, history.step)
         torch.autograd.backward(losses.total)
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
+        for part in self._clipped:
+            torch.nn.utils.clip_grad_norm_(part, config.clip)
         history.step += 1
         for group in self.optimiser.param_groups:
             group["lr"] = self.rate() * group.get("rate_scale", 1.0)

@@ -47,8 +47,20 @@ class SuiteColumn(_Part):
         return self.title or self.printed
 
 
-class SuiteRow(_Part):
+class _Setting(_Part):
+    """A part of a suite that needs other sizes than presets give.
+
+    Attributes:
+        settings: by name of a preset, values for systems in place of the preset's.
+    """
+
+    settings: dict[str, dict[str, Any]] = {}
+
+
+class SuiteRow(_Setting):
     """A row: a system under a decoding beside a printed row.
+
+    Its settings come before those of the group.
 
     Attributes:
         printed: the label in the paper; empty for a row of one's own.
@@ -79,20 +91,17 @@ class SuiteRow(_Part):
         return self.label or self.printed
 
 
-class Group(_Part):
+class Group(_Setting):
     """The rows once more on each corpus that the table is about.
 
     Attributes:
         corpus: where our conversations come from.
         dataset: how the paper calls it.
-        settings: by name of a preset, values for systems that this table needs in place of the
-            preset's.
         instead_of: the corpus that a user replaced by `corpus`.
     """
 
     corpus: str
     dataset: str
-    settings: dict[str, dict[str, Any]] = {}
     instead_of: str = ""
 
 

@@ -67,7 +67,9 @@ class TestSizes:
         assert size(model.encoder) + size(model.decoder) == 14_065_080
         assert size(model.context_encoder) + size(model.context_embedding) == 9_621_600
         assert size(model.topics) + size(model.posterior) == topics
-        assert whole - count_for_answers(model) == size(model.posterior)
+        # the posterior, and what only tells topics: a vector of each topic and topical word
+        told = 300 * (5 + words)
+        assert whole - count_for_answers(model) == size(model.posterior) + told
 
     @pytest.mark.parametrize("name", SYSTEMS)
     def test_grow_linearly_in_the_rank(self, name):
@@ -87,7 +89,7 @@ class TestSizes:
     def test_defaults_are_the_papers_and_the_codes(self):
         c = TopicConfig()
         assert (c.rank, c.topics, c.topical_words, c.latent) == (128, 5, 3_159, 64)
-        assert (c.topic_annealing, c.diversity, c.topic_draw) == (7_000, 0.1, "sample")
+        assert (c.topic_annealing, c.diversity, c.topic_draw) == (3_500, 0.1, "sample")
         assert c.topic_rate == c.learning_rate == 1e-3
 
     @pytest.mark.parametrize(
@@ -433,9 +435,9 @@ class TestLoss:
         for step in (0, 30, 50, 100):
             losses = model.loss(batch, step)
             nll, told, kl = (losses.parts[n].item() for n in ("nll", "topical_words", "kl"))
-            apart = 0.1 * model.topics.closeness().item() * 8
-            expected = (nll + told + kl_weight(step, 100) * kl + apart) / losses.tokens
-            assert losses.total.item() == pytest.approx(expected)
+            apart = 0.1 * model.topics.closeness().item()
+            topics = (told + kl_weight(step, 100) * kl) / 8 + apart
+            assert losses.total.item() == pytest.approx(nll / losses.tokens + topics)
             assert kl > 0
             assert told > 0
 
@@ -469,6 +471,24 @@ class TestLoss:
         for ours, theirs in zip(words, alone[: len(others)], strict=True):
             assert torch.allclose(ours, theirs)
         assert all(gradient is None for gradient in alone[len(others) :])
+
+    @pytest.mark.parametrize("scale", [1e-3, 1e3])
+    def test_neither_update_chokes_the_other(self, build, eight, tmp_path, monkeypatch, scale):
+        """However large the gradient of the topics, the rest learns the same."""
+        from dialbench_adapters.blocks.topics import TopicInferrer
+
+        def learnt(folder: str) -> dict[str, torch.Tensor]:
+            adapter = build("adand-topic", epochs=1, batch_size=8)  # one update
+            adapter.fit(eight, eight, Run(1, folder=tmp_path / folder))
+            return adapter.model.state_dict()
+
+        plain = learnt("plain")
+        told = TopicInferrer.words_nll
+        monkeypatch.setattr(TopicInferrer, "words_nll", lambda *given: scale * told(*given))
+        scaled = learnt("scaled")
+        moved = [name for name in plain if not torch.equal(plain[name], scaled[name])]
+        assert moved
+        assert all(name.startswith(("topics.", "posterior.")) for name in moved)
 
     def test_answering_reads_no_response(self, made):
         model, batch = made

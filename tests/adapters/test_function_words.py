@@ -28,7 +28,7 @@ SENTENCES = [
 
 def split(*responses: str) -> Split:
     return Split(
-        "train", [Example(str(i), str(i), ("Well",), (r,)) for i, r in enumerate(responses)]
+        "train", [Example(str(i), str(i), ("Lamp",), (r,)) for i, r in enumerate(responses)]
     )
 
 
@@ -126,6 +126,13 @@ class TestFunctionWords:
         train = split(*["It is!"] * 3, "at home")
         words = build_vocabulary(train, 100)
         assert FunctionWords.of(train, words, "closed", 2).words == (*SPECIALS, "!", "it")
+
+    def test_what_is_answered_counts_as_well_each_turn_once(self):
+        turns = ("It is.", "Is it?", "On it!")
+        train = Split("train", [Example(str(i), "d", turns[:i], turns[i:][:1]) for i in (1, 2)])
+        words = build_vocabulary(train, 100)
+        found = FunctionWords.of(train, words, "closed", 2).words
+        assert set(found) == {*SPECIALS, "!", ".", "?", "it"}
 
     def test_the_real_tagger_tells_them_apart(self, real):
         responses = ["I put the lamp on the table.", "She reads quickly, but he sleeps in it."]

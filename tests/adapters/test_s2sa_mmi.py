@@ -140,7 +140,7 @@ class TestReverseModel:
         a, b, c, d = range(5, 9)
         assert back.source.padded(np.arange(3)).tolist() == [[d, c], [a, PAD], [UNK, PAD]]
         assert back.target.padded(np.arange(3)).tolist() == [
-            [a, b, SEP, EOS],  # cut to three, EOS not counted
+            [b, SEP, c, EOS],  # the latest three, EOS not counted
             [UNK, EOS, PAD, PAD],
             [d, d, d, EOS],
         ]
@@ -167,7 +167,7 @@ class TestReverseModel:
         for name, weight in before.items():
             assert torch.equal(after[f"ahead.{name}"], weight)
             assert not torch.equal(after[f"back.{name}"], weight)
-        losses = [row["train_loss"] for row in adapter.curve()]
+        losses = [row["train_message"] for row in adapter.curve()[:-1]]
         assert losses[-1] < 0.8 * losses[0]
 
     def test_a_response_learnt_by_heart_tells_its_own_message(self, ready, learn, eight, build):
@@ -180,6 +180,13 @@ class TestReverseModel:
                 [model.tells(back.source[i].expand(8, -1), back.target) for i in range(8)]
             )
         assert told.argmax(1).tolist() == list(range(8))
+
+    def test_its_responses_are_as_likely_as_those_of_s2sa(self, forward, reverse):
+        first, last = reverse.history.curve[0], reverse.history.best
+        assert "valid_message" in first
+        assert "valid_loss" not in first
+        assert last["valid_loss"] == forward.history.best["valid_loss"]
+        assert reverse.history.context_gain == forward.history.context_gain is not None
 
     def test_without_s2sa_it_cannot_learn(self, build, eight, tmp_path):
         with pytest.raises(SystemFailed, match="no trained S2SA to start from"):

@@ -42,7 +42,10 @@ class TestSizes:
         bonus = distinct * (e + 3 * h + 1)
         wider = 3 * h * T  # what the decoder reads of o
         assert K * T > V
-        assert count_parameters(model)["parameters"] == plain + attention + bonus + wider
+        found = count_parameters(model)
+        assert found["trained_parameters"] == plain + attention + bonus + wider
+        assert found["parameters"] == found["trained_parameters"] + V * T  # p(topic | word)
+        assert found["random_parameters"] == 0
 
     @pytest.mark.parametrize("option", ["lda_topics=0", "topic_words=0", "sweeps=0"])
     def test_what_cannot_be_built(self, option):

@@ -36,7 +36,9 @@ class TestSizes:
         bonus = distinct * (h + 1)
         wider = 4 * h * T  # what the decoder reads of o
         assert K * T > V
-        assert count_parameters(model)["parameters"] == plain + attention + bonus + wider
+        found = count_parameters(model)
+        assert found["trained_parameters"] == plain + attention + bonus + wider
+        assert found["parameters"] == found["trained_parameters"] + V * T  # p(topic | word)
 
     def test_defaults_are_those_of_its_parent(self):
         own, parent = vars(TASeq2SeqLSTMConfig()), vars(LSTMConfig())

@@ -38,6 +38,13 @@ def test_values_under_other_vocabularies_do_not_compare():
     assert one.signature != two.signature
 
 
+def test_a_likelihood_within_fewer_words_has_a_signature_of_its_own():
+    for name in ("perplexity", "context-gain"):
+        facts = {**FACTS, "curve": CURVE, "vocabulary": 50, "context_gain": 0.1}
+        whole, within = of(name, "a", **facts), of(name, "a", likelihood_within="9 words", **facts)
+        assert within.signature == f"{whole.signature}|within:9 words"
+
+
 @pytest.mark.parametrize("curve", [(), CURVE[2:], [{"epoch": 2.0, "lda": 1.0}]])
 def test_no_perplexity_without_a_likelihood(curve):
     found = of("perplexity", "a", curve=curve, **FACTS)

@@ -89,10 +89,12 @@ def test_every_row_is_a_system_with_options_that_fit(name: str) -> None:
     assert len(jobs) == len(set(jobs))
     for group in suite.groups:
         for preset in presets.names():
-            settings = under(presets.load(preset), group).system
-            configs = [system.config(settings) for system in systems.values()]
-            for key, value in group.settings.get(preset, {}).items():
-                assert all(getattr(config, key) == value for config in configs)
+            for row in suite.rows:
+                if row.name in systems:
+                    settings = under(presets.load(preset), group, row).system
+                    config = systems[row.name].config(settings)
+                    wanted = group.settings.get(preset, {}) | row.settings.get(preset, {})
+                    assert all(getattr(config, key) == value for key, value in wanted.items())
 
 
 def test_paraformers_rows_differ_in_the_tables_own_options_alone() -> None:
@@ -120,17 +122,33 @@ def test_layouts_differ_at_every_preset(preset: str) -> None:
 
     suite = load("paraformer-4")
     systems, _ = systems_of(suite, Registry())
-    settings = under(presets.load(preset), suite.groups[0]).system
-    configs = [system.config(settings) for system in systems.values()]
+    group = suite.groups[0]
+    configs = [
+        systems[row.name].config(under(presets.load(preset), group, row).system)
+        for row in suite.rows
+        if row.system
+    ]
     layouts = {tuple(randomized_layers(c.layout, c.layers, c.alt_first)) for c in configs}
     assert len(layouts) == 4
+
+
+def test_the_cvae_of_dvs2s_1_has_its_own_sizes_where_others_share_theirs() -> None:
+    suite = load("dvs2s-1")
+    systems, _ = systems_of(suite, Registry())
+    paper, (group,) = presets.load("paper"), suite.groups
+    configs = {
+        row.name: systems[row.name].config(under(paper, group, row).system) for row in suite.rows
+    }
+    assert (configs["S2SA"].embedding, configs["S2SA"].hidden) == (300, 512)
+    assert (configs["CVAE"].embedding, configs["CVAE"].hidden) == (200, 300)
 
 
 def test_the_rl_papers_sizes_hold_at_preset_paper() -> None:
     suite = load("rl-1")
     systems, _ = systems_of(suite, Registry())
+    row = next(row for row in suite.rows if row.name == "RL Transformer")
     for group, size in zip(suite.groups, (64, 256), strict=True):
-        config = systems["RL Transformer"].config(under(presets.load("paper"), group).system)
+        config = systems[row.name].config(under(presets.load("paper"), group, row).system)
         assert (config.layers, config.attention, config.learning_rate) == (4, size, 1.5e-4)
         assert (config.d_rand, config.output_link) == (512, "X")
     assert suite.context_turns == 4
