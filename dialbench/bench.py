@@ -264,9 +264,7 @@ def _scorers(
     # Made before anything is trained: what is missing shows now, not after hours.
     from dialbench.measures import ScoringSettings
 
-    settings = settings or ScoringSettings.of(
-        metrics=request.metrics, data=request.data, samples=request.samples
-    )
+    settings = settings or ScoringSettings.of(**request.scoring)
     scorers = [_Scorer(dataset, settings, store) for dataset in plan.datasets]
     for metric in {metric.name: metric for scorer in scorers for metric in scorer.metrics}.values():
         if metric.missing:

@@ -70,9 +70,12 @@ class Request:
         return cls(suite=suite, **{**own, **given})
 
     @property
-    def metrics(self) -> tuple[str, ...] | None:
-        """The measures that the suite's columns show; None without a suite."""
-        return self.suite.metrics if self.suite else None
+    def scoring(self) -> dict[str, Any]:
+        """What `ScoringSettings.of` takes from here."""
+        settings: dict[str, Any] = {"data": self.data, "samples": self.samples}
+        if self.suite:
+            settings |= {"metrics": self.suite.metrics, "denominator": self.suite.denominator}
+        return settings
 
 
 @dataclass(frozen=True, eq=False)

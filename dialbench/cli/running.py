@@ -121,16 +121,14 @@ def run(
     if not answers_only:
         from dialbench.measures import ScoringSettings
 
-        chosen = metrics or request.metrics
-        scoring = ScoringSettings.of(
-            metrics=chosen,
-            vectors=vectors,
-            data=data,
-            nli=nli,
-            bert_model=bert_model,
-            mauve_model=mauve_model,
-            samples=request.samples,
-        )
+        resources = {
+            "vectors": vectors,
+            "nli": nli,
+            "bert_model": bert_model,
+            "mauve_model": mauve_model,
+        }
+        chosen = {"metrics": metrics} if metrics else {}
+        scoring = ScoringSettings.of(**request.scoring | chosen, **resources)
     outcome = run_bench(
         request,
         out=out,

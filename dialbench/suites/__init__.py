@@ -113,6 +113,7 @@ class RunnableSuite(_Part):
         summary: one line for people; the table's caption.
         paper, table: what it stands beside.
         preset, seeds, context_turns: of a run that does not say otherwise.
+        denominator: what Distinct divides by.
         notes: what belongs under the table.
     """
 
@@ -123,6 +124,7 @@ class RunnableSuite(_Part):
     preset: str = "quick"
     seeds: tuple[int, ...] | None = Field(default=None, min_length=1)
     context_turns: PositiveInt | None = None
+    denominator: Literal["tokens", "ngrams"] = "tokens"
     notes: tuple[str, ...] = ()
     groups: tuple[Group, ...] = Field(alias="group", min_length=1)
     rows: tuple[SuiteRow, ...] = Field(alias="row", min_length=1)

@@ -9,7 +9,7 @@ import pytest
 from dialbench import presets, suites
 from dialbench.adapter import Registry
 from dialbench.errors import InputError
-from dialbench.plan import systems_of, under
+from dialbench.plan import Request, systems_of, under
 from dialbench.suites import CountSuite, Suite
 
 TABLES = [name for name in suites.names() if name not in ("paraformer-a1", "adand-4")]
@@ -95,6 +95,16 @@ def test_every_row_is_a_system_with_options_that_fit(name: str) -> None:
                     config = systems[row.name].config(settings)
                     wanted = group.settings.get(preset, {}) | row.settings.get(preset, {})
                     assert all(getattr(config, key) == value for key, value in wanted.items())
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_distinct_divides_as_the_papers_convention_does(name: str) -> None:
+    from dialbench.conventions import CONVENTIONS
+
+    suite = load(name)
+    (convention,) = (c for name, c in CONVENTIONS.items() if suite.paper.startswith(name))
+    assert suite.denominator == convention.denominator
+    assert Request.of_suite(name).scoring["denominator"] == suite.denominator
 
 
 def test_paraformers_rows_differ_in_the_tables_own_options_alone() -> None:
