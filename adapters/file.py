@@ -87,7 +87,7 @@ def _said(answer: Answer, draw: int) -> str:
 def _responses(config: FileConfig, contexts: Sequence[Context]) -> tuple[list[Answer], int]:
     # The answer to each context, and how many answers are left over.
     answers = list(read_answers(Path(config.path), where="--models file path"))
-    if answers[0].id is not None:
+    if any(answer.id is not None for answer in answers):
         found = _by_id(answers, contexts)
     elif len(answers) == len(contexts):
         found = list(answers)

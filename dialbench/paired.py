@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from dialbench.errors import InputError
-from dialbench.files.responses import read_responses
+from dialbench.files.responses import Answer, named, read_answers
 from dialbench.metrics.base import Metric, read
-from dialbench.records import Answers
 from dialbench.stats.compare import compare
 
-Pairs = list[Answers]
+_SAME = "Compare responses to the same examples in the same order."
+
+Answered = list[Answer]
 
 
 def compared(file: Path, base: Path, metrics: Sequence[Metric[Any]]) -> dict[str, dict[str, Any]]:
@@ -24,28 +25,56 @@ def compared(file: Path, base: Path, metrics: Sequence[Metric[Any]]) -> dict[str
         metrics: one or more, all with the same tokeniser.
 
     Returns:
-        For each measure the fields of `dialbench.stats.compare.Comparison` as plain values.
+        For each measure the fields of `dialbench.stats.compare.Comparison` as plain values, and
+        a `reason` where there is no p.
 
     Raises:
-        InputError: the two do not answer the same contexts in the same order.
+        InputError: the two do not answer the same examples in the same order.
     """
-    ours, theirs = list(read_responses(file)), list(read_responses(base))
-    _demand_same_contexts(file, ours, base, theirs)
-    a, b = (read(side, metrics) for side in (ours, theirs))
-    return {
-        metric.name: compare(
-            metric, metric.statistics(a), metric.statistics(b), a.dialogues
-        ).plain()
-        for metric in metrics
-    }
+    ours, theirs = list(read_answers(file)), list(read_answers(base))
+    _demand_same_examples(file, ours, base, theirs)
+    a, b = (read(named(side), metrics) for side in (ours, theirs))
+    found: dict[str, dict[str, Any]] = {}
+    for metric in metrics:
+        x, y = metric.statistics(a), metric.statistics(b)
+        said = compare(metric, x, y, a.dialogues).plain()
+        if said["difference"]["value"] is None:
+            # The tests give 1 where nothing pairs up.
+            said |= {"p": None, "wilcoxon": None}
+            said["reason"] = _absence((file, metric.reason(x)), (base, metric.reason(y)))
+        elif said["p"] is None:
+            said["reason"] = "the measure says nothing of parts of a set, which tests need"
+        found[metric.name] = said
+    return found
 
 
-def _demand_same_contexts(file: Path, ours: Pairs, base: Path, theirs: Pairs) -> None:
-    hint = "Compare responses to the same contexts in the same order."
+def _absence(*sides: tuple[Path, str]) -> str:
+    """Why two files have no difference in a measure, given why each has no value in it."""
+    reasons = {reason for _, reason in sides}
+    if len(reasons) == 1:
+        return reasons.pop() or "no example has a value in both"
+    return "; ".join(f"{reason} in {path}" for path, reason in sides if reason)
+
+
+def _demand_same_examples(file: Path, ours: Answered, base: Path, theirs: Answered) -> None:
     if len(ours) != len(theirs):
         what = f"it has {len(theirs)} responses where {file} has {len(ours)}"
-        raise InputError(what, where=str(base), hint=hint)
-    for number, ((a, *_), (b, *_)) in enumerate(zip(ours, theirs, strict=True), 1):
-        if (a.dialogue_id, a.context) != (b.dialogue_id, b.context):
-            what = f"it answers another context than {file}:{number}"
-            raise InputError(what, where=f"{base}:{number}", hint=hint)
+        raise InputError(what, where=str(base), hint=_SAME)
+    # A file without any reference may be compared: measures with references have a reason then.
+    referred = all(any(answer.references for answer in side) for side in (ours, theirs))
+    for a, b in zip(ours, theirs, strict=True):
+        if what := _mismatch(a, b, referred):
+            raise InputError(f"{what} {a.where}", where=b.where, hint=_SAME)
+
+
+def _mismatch(a: Answer, b: Answer, referred: bool) -> str:
+    """What differs between the examples of two lines, up to the place of the first one."""
+    if a.context != b.context:
+        return "it answers another context than"
+    if a.dialogue_id != b.dialogue_id:
+        return "its dialogue_id is not that of"
+    if a.id != b.id and None not in (a.id, b.id):
+        return "its id is not that of"
+    if referred and sorted(a.references) != sorted(b.references):
+        return "its references are not those of"
+    return ""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialbench.errors import InputError
-from dialbench.files.responses import read_responses
+from dialbench.files.responses import read_answers, read_responses
 from dialbench.measures import ScoringSettings, build_metrics, training_split
 from dialbench.metrics import registry
 from dialbench.metrics.base import Metric, read
@@ -119,7 +119,7 @@ def score(
         For each file `{"system", "corpus", "metrics": {name: {"value", "signature", "n",
         "interval", "reason"}}}`; values are fractions, not rounded, None where not available,
         and only then there is a reason. With `paired_with` also `{"paired_with", "compared"}`:
-        the other system, and how far they differ in each measure.
+        the other system, and how far they differ in each measure; where there is no p, a reason.
 
     Raises:
         InputError: a file, name or argument cannot be used.
@@ -146,13 +146,13 @@ def score(
 
 
 def measures_of(files: Iterable[str | Path]) -> tuple[str, ...]:
-    """The usual measures of files of responses; those within contexts if one starts with several.
+    """The usual measures of files of responses; those within contexts if any line has several.
 
     Raises:
         InputError: a file cannot be read.
     """
-    several = [len(next(read_responses(Path(file)))) > 2 for file in files]
-    return (*SCORED, *WITHIN) if any(several) else SCORED
+    several = any(answer.alternatives for file in files for answer in read_answers(Path(file)))
+    return (*SCORED, *WITHIN) if several else SCORED
 
 
 @dataclass(frozen=True)

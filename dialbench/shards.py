@@ -7,10 +7,12 @@ intervals are those of scoring everything at once, to the last bit.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,12 +20,12 @@ from typing import Any
 import numpy as np
 
 from dialbench.errors import InputError
-from dialbench.files.responses import read_responses
+from dialbench.files.responses import Answer, read_answers
 from dialbench.measures import ScoringSettings, build_metrics, training_split
 from dialbench.metrics import registry
 from dialbench.metrics.base import Metric, read
 from dialbench.metrics.packed import Shard, load, save
-from dialbench.records import Answers, Score, Split, fingerprint_of
+from dialbench.records import Answers, Score, Split
 from dialbench.scoring import measures_of, report_of, score_statistics, system_of
 
 _DIGITS = re.compile(r"(\d+)")
@@ -44,8 +46,8 @@ def write(
 
     Args:
         files: responses as JSON lines; each bears the id of its example, by which shards merge.
-        folder: where the shards go. Their names end in digits of the ids they hold, so that none
-            takes another one's place.
+        folder: where the shards go. Their names end in digits of a checksum of what was counted,
+            so that none takes another one's place and the same responses get the same name.
         metrics: as of `dialbench.scoring.score`.
         train: likewise.
         data: likewise.
@@ -56,15 +58,15 @@ def write(
         Each shard's path once it is written.
 
     Raises:
-        InputError: a file, name or argument cannot be used.
+        InputError: a file, name or argument cannot be used, or a response bears no id.
         StorageError: the disk refuses.
     """
     names = measures_of(files) if metrics is None else metrics
     settings = ScoringSettings.of(metrics=names, data=data, **choices)
     built = build_metrics(settings, training_split(train, data))
     for file in files:
-        shard = _counted(file, built, corpus)
-        path = folder / f"{shard.system}-{fingerprint_of(shard.ids)[:12]}.shard"
+        shard, checksum = _counted(file, built, corpus)
+        path = folder / f"{shard.system}-{checksum[:12]}.shard"
         save(shard, path)
         yield path
 
@@ -103,16 +105,30 @@ def merge(paths: Sequence[Path], system: str | None = None) -> dict[str, Any]:
     return report_of(called, whole.corpus, scores)
 
 
-def _counted(file: Path, metrics: Sequence[Metric[Any]], corpus: str | None) -> Shard:
+def _counted(file: Path, metrics: Sequence[Metric[Any]], corpus: str | None) -> tuple[Shard, str]:
+    """The shard of a file, and a checksum of all that its lines say."""
     ids: list[str] = []
+    checksum = hashlib.sha256()
 
     def noting() -> Iterator[Answers]:
-        for answers in read_responses(file):
-            ids.append(answers[0].id)
+        for answer in read_answers(file):
+            ids.append(_id_of(answer))
+            answers = example, *texts = answer.answers()
+            checksum.update(json.dumps([*astuple(example), texts]).encode() + b"\n")
             yield answers
 
     texts = read(noting(), metrics)
-    return Shard.of(system_of(file), corpus, ids, texts, metrics)
+    return Shard.of(system_of(file), corpus, ids, texts, metrics), checksum.hexdigest()
+
+
+def _id_of(answer: Answer) -> str:
+    if answer.id is None:
+        raise InputError(
+            "this line has no id",
+            where=answer.where,
+            hint="Shards are merged by ids: give every response its example's.",
+        )
+    return answer.id
 
 
 def _demand_alike(shards: Sequence[tuple[Path, Shard]]) -> None:

@@ -17,6 +17,7 @@ from dialbench.records import Example, Split
 from dialbench.scoring import (
     SCORED,
     WITHIN,
+    measures_of,
     score,
     score_responses,
     scoring_key,
@@ -308,6 +309,24 @@ def test_measures_within_contexts_are_scored_where_several_responses_are_given(t
     assert merge([shard])["metrics"] == report["metrics"]
 
 
+def test_one_line_with_several_responses_is_enough_wherever_it_stands(tmp_path):
+    one = written(tmp_path / "one.jsonl", PAIRS[:2])
+    path = tmp_path / "late.jsonl"
+    path.write_text('{"response": "a b"}\n{"response": "c", "alternatives": ["d"]}\n', "utf-8")
+    assert measures_of([one]) == SCORED
+    assert measures_of([path]) == measures_of([one, path]) == (*SCORED, *WITHIN)
+
+
+def test_lines_without_any_id_are_dialogues_called_by_their_numbers(tmp_path):
+    bare, numbered = tmp_path / "bare.jsonl", tmp_path / "numbered.jsonl"
+    lines = [{"response": response} for _, response in PAIRS]
+    full = [line | {"dialogue_id": str(n)} for n, line in enumerate(lines, 1)]
+    for path, rows in ((bare, lines), (numbered, full)):
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    one, other = score([bare, numbered], metrics=["length", "dist-1"])
+    assert one["metrics"] == other["metrics"]
+
+
 class TestPaired:
     def test_every_measure_with_its_test(self, tmp_path):
         base = written(tmp_path / "base.jsonl", PAIRS)
@@ -342,3 +361,72 @@ class TestPaired:
         few = written(tmp_path / "few.jsonl", PAIRS[:7])
         with pytest.raises(InputError, match=r"few\.jsonl: it has 7 responses where"):
             score([file], metrics=["length"], paired_with=few)
+
+    def test_other_examples_are_named_where_contexts_do_not_tell(self, tmp_path):
+        def file(name, *lines):
+            path = tmp_path / f"{name}.jsonl"
+            path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+            return path
+
+        first, second = (
+            {"id": id, "references": [f"to {id}", "yes"], "response": f"by {id}"} for id in "ab"
+        )
+        ours = file("ours", first, second)
+        for name, lines, what in (
+            ("ids", (second, first), "1: its id is not that of"),
+            ("dialogues", (first, second | {"dialogue_id": "x"}), "2: its dialogue_id is not that"),
+            ("said", (first, second | {"references": ["no"]}), "2: its references are not those"),
+            ("fewer", (first, second | {"references": []}), "2: its references are not those of"),
+        ):
+            other = file(name, *lines)
+            with pytest.raises(InputError, match=rf"{name}\.jsonl:{what}.*jsonl:{what[0]}\. "):
+                score([ours], metrics=["length"], paired_with=other)
+        turned = [line | {"references": line["references"][::-1]} for line in (first, second)]
+        bare = [{"references": line["references"], "response": "so"} for line in turned]
+        for other in (file("turned", *turned), file("bare", *bare)):
+            score([ours], metrics=["length"], paired_with=other)
+
+    @pytest.mark.parametrize("metric", ["rouge-l", "bleu-2"])
+    def test_without_pairs_there_is_a_reason_and_no_p(self, command, tmp_path, metric):
+        file = written(tmp_path / "file.jsonl", PAIRS[:9])
+        blind = [(Example(e.id, e.dialogue_id, e.context, ()), r) for e, r in PAIRS[:9]]
+        base = written(tmp_path / "base.jsonl", blind)
+        expected = {
+            (file, base): f"no example has a reference in {base}",
+            (base, file): f"no example has a reference in {base}",
+            (base, base): "no example has a reference",
+        }
+        for (one, other), reason in expected.items():
+            (report,) = score([one], metrics=[metric, "length"], paired_with=other)
+            found = report["compared"][metric]
+            assert (found["difference"]["value"], found["p"], found["wilcoxon"]) == (None,) * 3
+            assert found["reason"] == reason
+            assert "reason" not in report["compared"]["length"]
+        said = command("score", file, "--metrics", metric, "--paired-with", base).out
+        table = said[said.index("file less base") :]
+        (row,) = (line for line in table.splitlines() if line.startswith(("ROUGE-L ", "BLEU-2 ")))
+        assert row.split()[1:-1] == ["–"] * 6
+        assert f"{row.split()[0]}: no example has a reference in {base}" in table
+
+    def test_values_of_other_examples_are_no_pair(self, tmp_path):
+        texts = (("a b", "", "c"), ("", "a b", ""))
+        examples = [example(i) for i in range(3)]
+        ours, theirs = (
+            written(tmp_path / f"{n}.jsonl", list(zip(examples, side, strict=True)))
+            for n, side in enumerate(texts)
+        )
+        (report,) = score([ours], metrics=["intra-dist-1"], paired_with=theirs)
+        found = report["compared"]["intra-dist-1"]
+        assert (found["p"], found["reason"]) == (None, "no example has a value in both")
+
+    def test_a_measure_that_parts_of_a_set_do_not_have_says_why_there_is_no_test(
+        self, tmp_path, monkeypatch
+    ):
+        from dialbench.metrics.diversity import Distinct
+
+        monkeypatch.setattr(Distinct, "replicate", lambda *_: math.nan)
+        base = written(tmp_path / "base.jsonl", PAIRS[:9])
+        (report,) = score([base], metrics=["dist-1"], paired_with=base)
+        found = report["compared"]["dist-1"]
+        assert (found["difference"]["value"], found["p"]) == (0.0, None)
+        assert "which tests need" in found["reason"]

@@ -65,6 +65,39 @@ def test_any_split_in_any_order_gives_the_very_same_scores(tmp_path_factory, dat
     assert merge(shards)["metrics"] == whole(folder, lines, **options)
 
 
+def test_examples_without_a_dialogue_merge_to_the_very_same_scores(tmp_path):
+    lines = [{k: v for k, v in line.items() if k != "dialogue_id"} for line in responses(40)]
+    options = {"metrics": ["length", "dist-1", "bleu-2"]}
+    merged = merge(in_shards(tmp_path, [lines[:17], lines[17:20], lines[20:]], **options))
+    assert merged["metrics"] == whole(tmp_path, lines, **options)
+
+
+def test_a_response_without_an_id_is_refused(tmp_path):
+    lines = responses(3)
+    del lines[1]["id"]
+    with pytest.raises(InputError, match=r"part0\.jsonl:2: this line has no id\. .* example's"):
+        in_shards(tmp_path, [lines], metrics=["length"])
+    assert not list(tmp_path.rglob("*.shard"))
+
+
+@pytest.mark.parametrize(
+    "other", [{"response": "tea"}, {"references": ["tea"]}, {"alternatives": ["tea"]}]
+)
+def test_shards_of_namesakes_take_places_of_their_own(tmp_path, other):
+    lines = responses(4)
+    for machine, last in (("a", {}), ("b", other)):
+        (tmp_path / machine).mkdir()
+        written(tmp_path / machine / "x.jsonl", [*lines[:-1], {**lines[-1], **last}])
+    files = [tmp_path / machine / "x.jsonl" for machine in ("a", "b")]
+    options = {"metrics": ["length", "bleu-1"]}
+    shards = list(write(files, tmp_path, **options))
+    for shard, file in zip(shards, files, strict=True):
+        assert merge([shard]) == score([file], **options)[0]
+    assert list(write(files, tmp_path, **options)) == shards
+    assert sorted(tmp_path.glob("*.shard")) == sorted(set(shards))
+    assert len(set(shards)) == 2
+
+
 def test_measures_with_resources_merge_too(tmp_path, data_folder):
     lines = responses(30)
     train = written(

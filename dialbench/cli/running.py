@@ -121,7 +121,7 @@ def run(
     if not answers_only:
         from dialbench.measures import ScoringSettings
 
-        resources = {
+        resources: dict[str, Any] = {
             "vectors": vectors,
             "nli": nli,
             "bert_model": bert_model,
@@ -225,7 +225,14 @@ def report(
                 hint="Write --paper paraformer --table 3, without --suite and --corpus.",
             )
         tables, written = judged_report(
-            *named, judgements, out, formats, printed=not no_printed, standalone=standalone
+            *named,
+            judgements,
+            out,
+            formats,
+            printed=not no_printed,
+            standalone=standalone,
+            alpha=alpha,
+            correction=correction,  # type: ignore[arg-type]
         )
     elif name := suite or (named and beside(*named)):
         tables, written = bench.report_suite(

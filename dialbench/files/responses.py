@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,13 +55,19 @@ class Answer:
     response: str
     alternatives: tuple[str, ...] = ()
 
-    @property
-    def example(self) -> Example:
-        """The example; the line's number serves for ids that are missing."""
-        number = str(self.number)
-        id = number if self.id is None else self.id
-        dialogue = number if self.dialogue_id is None else self.dialogue_id
-        return Example(id, dialogue, self.context, self.references)
+    def answers(self, spare: str = "") -> Answers:
+        """The example, the response and its alternatives.
+
+        Without a `dialogue_id` the example is a dialogue of its own, called by the example's id,
+        so that it is the same one in whatever file the line stands.
+
+        Args:
+            spare: the example's id where the line gives none; the line's number if empty.
+        """
+        id = (spare or str(self.number)) if self.id is None else self.id
+        dialogue = id if self.dialogue_id is None else self.dialogue_id
+        example = Example(id, dialogue, self.context, self.references)
+        return example, self.response, *self.alternatives
 
 
 def read_answers(path: Path, *, where: str = "") -> Iterator[Answer]:
@@ -77,17 +84,17 @@ def read_answers(path: Path, *, where: str = "") -> Iterator[Answer]:
             time, or no response in the whole file.
     """
     lines_of: dict[str, int] = {}
+    empty = True
     for number, line in raw_lines(path, where=where):
         if not line.strip():
             continue
+        empty = False
         place = f"{path}:{number}"
         fields = _parse(line, place)
         id = fields.get("id")
-        name = str(number) if id is None else id
-        first = lines_of.setdefault(name, number)
-        if first != number:
+        if id is not None and (first := lines_of.setdefault(id, number)) != number:
             raise InputError(
-                f"id {name!r} stands already in line {first}",
+                f"id {id!r} stands already in line {first}",
                 where=place,
                 hint="Give every response an id of its own; further ones to the same context "
                 "stand in the 'alternatives' of its line.",
@@ -102,18 +109,43 @@ def read_answers(path: Path, *, where: str = "") -> Iterator[Answer]:
             fields["response"],
             fields.get("alternatives", ()),
         )
-    if not lines_of:
+    if empty:
         raise InputError("there are no responses in this file", where=str(path), hint=_FORM)
 
 
 def read_responses(path: Path) -> Iterator[Answers]:
-    """Examples and responses of a JSON-lines file, as `read_answers` reads them.
+    """Examples and responses of a JSON-lines file, as `read_answers` reads and `named` calls them.
 
-    A missing `id` or `dialogue_id` is the line's number, counted from 1; a missing `context` or
-    `references` is empty. Alternatives follow the response.
+    A missing `context` or `references` is empty. Alternatives follow the response.
     """
-    for answer in read_answers(path):
-        yield answer.example, answer.response, *answer.alternatives
+    return named(read_answers(path))
+
+
+def named(answers: Iterable[Answer]) -> Iterator[Answers]:
+    """Examples and responses of the lines of a file, every example with an id.
+
+    A missing `id` is the line's number, counted from 1, with an asterisk where some line gives
+    that number as its id or its dialogue's. A missing `dialogue_id` is the example's id. From the
+    first line without an id, the rest of the file is read at once.
+    """
+    given: set[str | None] = set()
+    lines = iter(answers)
+    for answer in lines:
+        if answer.id is None:
+            # Which numbers are free is known only with the last line.
+            yield from _numbered([answer, *lines], given)
+        else:
+            given |= {answer.id, answer.dialogue_id}
+            yield answer.answers()
+
+
+def _numbered(answers: Sequence[Answer], given: AbstractSet[str | None]) -> Iterator[Answers]:
+    taken = given | {name for answer in answers for name in (answer.id, answer.dialogue_id)}
+    for answer in answers:
+        spare = str(answer.number)
+        while spare in taken:
+            spare += "*"
+        yield answer.answers(spare)
 
 
 def write_responses(path: Path, pairs: Iterable[Answers]) -> None:

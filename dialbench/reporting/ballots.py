@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dialbench.errors import InputError
-from dialbench.records import Cell
+from dialbench.records import Cell, Column
+from dialbench.reporting.marks import Marks, Rules, Sample, mark
 from dialbench.reporting.votes import Vote, plain
 from dialbench.stats.agreement import Agreement, cohen_kappa, fleiss_kappa
 from dialbench.stats.clusters import ClusteredMean, Estimate
+from dialbench.stats.significance import differences
 from dialbench.stats.verdicts import Verdicts, by_item, by_vote, share_of
 
 KAPPA = "kappa"
 NOT_JUDGED = "not judged"
+_FEWEST = 2  # pairs that a t-test needs
+_ROUNDING = 1e-9  # far below what two means of a few ratings can differ by
 _SHARES: dict[str, Callable[[Verdicts], Estimate]] = {
     "win": lambda found: found.win,
     "tie": lambda found: found.tie,
@@ -83,6 +88,29 @@ def way_of(paper: str, table: str) -> Way:
     return _WAYS.get((paper, table), PLAIN)
 
 
+@dataclass(frozen=True)
+class Compared:
+    """Rated systems beside the one that is rated best, by row number.
+
+    Attributes:
+        marks: stars are those of a paired t-test over the mean ratings of examples.
+        common: on how many examples both a system and the best were rated; of several that are
+            best, the fewest.
+        even: systems that differ from the best by the same on each of these, and are tested.
+        ahead: systems that are significantly better than the best there; they have no star.
+    """
+
+    marks: Marks
+    common: Mapping[int, int]
+    even: frozenset[int]
+    ahead: frozenset[int]
+
+    @property
+    def tested(self) -> list[int]:
+        """The rows that were tested."""
+        return [row for row in self.common if row not in self.marks.untested]
+
+
 class Ballots:
     """The judgements of a file by what they answer.
 
@@ -133,6 +161,42 @@ class Ballots:
             found = _of_ratings(table, statistic)
         return Cell(found.value, found.interval)
 
+    def compared(self, asked: Mapping[int, Asked], column: Column, rules: Rules) -> Compared:
+        """The systems that compete by the mean of their ratings.
+
+        Args:
+            asked: the question of each row; one without an answer does not compete.
+            column: where the means stand.
+            rules: what is significant.
+        """
+        rated = {row: found for row, of in asked.items() if (found := self._examples(of))}
+        names = sorted({name for found in rated.values() for name in found})
+        means = {row: np.array([f.get(name, np.nan) for name in names]) for row, f in rated.items()}
+        # Marks stand at the mean that the table shows, which is over all ratings.
+        shown = {r: np.array([fmean(v.value for v in self._votes[asked[r].key])]) for r in rated}
+        best = mark({r: Sample(v, None, None) for r, v in shown.items()}, column, rules).best
+        gaps = {
+            row: [gap[~np.isnan(gap)] for gap in (differences(means[row], means[b]) for b in best)]
+            for row in (rated if best else ())
+            if row not in best
+        }
+        common = {row: min(map(len, found)) for row, found in gaps.items()}
+        few = {row for row, count in common.items() if count < _FEWEST}
+        samples = {r: Sample(shown[r], None if r in few else means[r], None) for r in rated}
+        marks = mark(samples, column, rules)
+        # That mean may rest on other examples than those on which both systems were rated.
+        ahead = {row for row in marks.significant if any(gap.mean() > 0 for gap in gaps[row])}
+        marks = replace(marks, significant=marks.significant - ahead)
+        even = {row for row in gaps if row not in few and any(map(_is_even, gaps[row]))}
+        return Compared(marks, common, frozenset(even), frozenset(ahead))
+
+    def _examples(self, asked: Asked) -> dict[str, float]:
+        """The mean rating of each example."""
+        ratings: dict[str, list[float]] = {}
+        for vote in self._votes.get(asked.key, []):
+            ratings.setdefault(vote.example, []).append(vote.value)
+        return {example: fmean(values) for example, values in ratings.items()}
+
     def demand_ratings(self, asked: Asked, known: Sequence[str]) -> None:
         """Raises InputError if an answer to a question is none of these ratings."""
         for vote in self._votes.get(asked.key, []):
@@ -169,3 +233,8 @@ def _of_ratings(table: NDArray[np.float64], statistic: str) -> Estimate:
         found = ClusteredMean.of(table[there], items)
         return Estimate(found.mean, found.interval)
     return share_of(ClusteredMean.of(table[there] == float(statistic), items))
+
+
+def _is_even(gaps: NDArray[np.float64]) -> bool:
+    """Whether all differences are one and the same, other than 0."""
+    return bool(np.ptp(gaps) < _ROUNDING < abs(gaps[0]))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from statistics import fmean
 
@@ -18,11 +19,13 @@ from dialbench.reporting.ballots import (
     NOT_JUDGED,
     Asked,
     Ballots,
+    Compared,
     Way,
     question_of,
     way_of,
 )
 from dialbench.reporting.formats import PLOTS
+from dialbench.reporting.marks import Correction, Rules
 from dialbench.reporting.presentation import slug
 from dialbench.reporting.printed import headings, notes_of, section
 from dialbench.reporting.report import write
@@ -34,6 +37,7 @@ _KIND = "human evaluation"
 _VERSUS = " vs "
 _MEAN, _SHARE = "mean", "share"
 _NOT_PRINTED = "not printed"
+_LEVEL = 0.01  # where the paper states none
 
 
 def judged_report(
@@ -45,6 +49,8 @@ def judged_report(
     *,
     printed: bool = True,
     standalone: bool = False,
+    alpha: float | None = None,
+    correction: Correction = "none",
 ) -> tuple[list[Table], list[Path]]:
     """A paper's table of human judgements from a file of them, as files and as a table.
 
@@ -56,11 +62,13 @@ def judged_report(
         formats: of tables and pages; there is nothing to plot.
         printed: whether the paper's values stand beside ours.
         standalone: as of `report.write`.
+        alpha: level of significance of the stars; by default the paper's, else 0.01.
+        correction: as of `tables.build`.
 
     Raises:
         UnknownName: there is no such paper or table.
-        InputError: the table is of something else, the file is not as it should be, or nothing
-            in it belongs to the table.
+        InputError: the table is of something else, the file is not as it should be, nothing in
+            it belongs to the table, or `alpha` or `correction` cannot be used.
     """
     asked = load_table(paper, number)
     if not isinstance(asked, PrintedTable) or asked.kind != _KIND:
@@ -69,22 +77,36 @@ def judged_report(
             where="--table",
             hint="dialbench papers says of what each table is.",
         )
-    table = judged(asked, read_votes(judgements), printed=printed)
+    votes = read_votes(judgements)
+    table = judged(asked, votes, printed=printed, alpha=alpha, correction=correction)
     shown = [format for format in formats if format not in PLOTS]
     return [table], write([table], (), out, shown, ours=(), standalone=standalone)
 
 
-def judged(table: PrintedTable, votes: Sequence[Vote], *, printed: bool = True) -> Table:
+def judged(
+    table: PrintedTable,
+    votes: Sequence[Vote],
+    *,
+    printed: bool = True,
+    alpha: float | None = None,
+    correction: Correction = "none",
+) -> Table:
     """The table with our values, each beside the printed one if `printed`.
 
+    Means of ratings are marked; for `alpha` and `correction` see `judged_report`.
+
     Raises:
-        InputError: no judgement belongs to it, or a rating is not on its scale.
+        InputError: no judgement belongs to it, a rating is not on its scale, or `alpha` or
+            `correction` cannot be used.
     """
+    rules = Rules(table.p_threshold or _LEVEL if alpha is None else alpha, correction)
     sections: dict[str, list[PrintedRow]] = {}
     for row in table.rows:
         sections.setdefault(section(row), []).append(row)
     ballots = Ballots(votes)
-    parts = {aspect: _Part(table, aspect, rows, ballots) for aspect, rows in sections.items()}
+    parts = {
+        aspect: _Part(table, aspect, rows, ballots, rules) for aspect, rows in sections.items()
+    }
     keys = {question.key for part in parts.values() for question in part.questions()}
     used = [vote for vote in votes if question_of(vote).key in keys]
     if not used:
@@ -100,9 +122,9 @@ def judged(table: PrintedTable, votes: Sequence[Vote], *, printed: bool = True) 
     caption = f"{table.caption}, beside {theirs}" if printed else table.caption
     made = side_by_side(name, caption, {a: part.made(printed) for a, part in parts.items()})
     notes = list(_said(used, len(votes) - len(used), way_of(table.paper, table.table)))
-    notes += [note for part in parts.values() for note in part.on_agreement()]
+    notes += [*made.notes, *(note for part in parts.values() for note in part.on_agreement())]
     if printed:
-        notes += [f"Printed: {theirs}.", *notes_of(table)]
+        notes += [f"Printed: {theirs}.", *_printed_test(table), *notes_of(table)]
     return replace(made, notes=tuple(dict.fromkeys(notes)))
 
 
@@ -150,9 +172,14 @@ class _Part:
     """The rows of a table on one aspect, or all of them."""
 
     def __init__(
-        self, table: PrintedTable, aspect: str, rows: Sequence[PrintedRow], ballots: Ballots
+        self,
+        table: PrintedTable,
+        aspect: str,
+        rows: Sequence[PrintedRow],
+        ballots: Ballots,
+        rules: Rules,
     ) -> None:
-        self.table, self.aspect, self.ballots = table, aspect, ballots
+        self.table, self.aspect, self.ballots, self.rules = table, aspect, ballots, rules
         self.way = way_of(table.paper, table.table)
         self.places = list(_places(table))
         self.lines = [_Line.of(row) for row in rows]
@@ -175,8 +202,8 @@ class _Part:
     def made(self, printed: bool) -> Table:
         """The values as a table."""
         columns = [c for place in self.places for c in _columns(place, printed)]
-        rows = [self._row(line, printed) for line in self.lines]
-        return Table("", "", tuple(columns), tuple(rows))
+        rows = [self._row(number, printed) for number in range(len(self.lines))]
+        return Table("", "", tuple(columns), tuple(rows), tuple(self._on_means()))
 
     def _own(self) -> Iterator[_Line]:
         """The systems and pairs that only the file knows."""
@@ -190,8 +217,27 @@ class _Part:
                 label = f"{asked.system}{_VERSUS}{asked.against}" if pairs else asked.system
                 yield _Line(label, asked.system, asked.against)
 
-    def _row(self, line: _Line, printed: bool) -> Row:
+    @cached_property
+    def _compared(self) -> Compared | None:
+        """The paper's systems by their mean ratings; None where there are no ratings."""
+        for place in self.places:
+            if place.column.name == _MEAN:
+                lines = enumerate(self.lines)
+                asked = {n: self.asked(line, place) for n, line in lines if line.printed}
+                return self.ballots.compared(asked, place.column, self.rules)
+        return None
+
+    def _row(self, number: int, printed: bool) -> Row:
+        line = self.lines[number]
         ours = {place.column.name: self._cell(line, place) for place in self.places}
+        if self._compared:
+            marks = self._compared.marks
+            ours[_MEAN] = replace(
+                ours[_MEAN],
+                best=number in marks.best,
+                second=number in marks.second,
+                significant=number in marks.significant,
+            )
         judged = any(cell.value is not None for cell in ours.values())
         shown = [place for place in self.places if printed and place.number is not None]
         theirs = {_beside(place): place.printed(line.printed) for place in shown}
@@ -204,6 +250,40 @@ class _Part:
 
     def _cell(self, line: _Line, place: _Place) -> Cell:
         return self.ballots.cell(self.asked(line, place), place.statistic, self.way)
+
+    def _on_means(self) -> Iterator[str]:
+        """How mean ratings were compared, and where no star means no test."""
+        found = self._compared
+        if found is None:
+            return
+        names = [line.label for line in self.lines]
+        best = ", ".join(names[row] for row in sorted(found.marks.best))
+        if found.tested:
+            yield self.rules.said
+            counts = sorted({found.common[row] for row in found.tested})
+            span = " to ".join(f"{count:,}" for count in dict.fromkeys((counts[0], counts[-1])))
+            yield (
+                "Mean: paired t-test over the mean ratings of examples, those on which both "
+                f"systems were rated ({span})."
+            )
+        if not best:
+            yield "Mean: no test (fewer than two of the paper's systems were rated)."
+        for row in sorted(found.marks.untested):
+            both = _count(found.common[row], "example")
+            yield f"Mean: no test for {names[row]} ({both} in common with {best}, a test needs 2)."
+        for row in sorted(found.ahead):
+            yield (
+                f"Mean: no star for {names[row]} (on the examples in common with {best} it is "
+                "the one that is significantly better)."
+            )
+        for row in sorted(found.even):
+            yield (
+                f"Mean: {names[row]} differs from {best} by the same on each of "
+                f"{_count(found.common[row], 'example')}: without any spread p is 0, however few "
+                "they are."
+            )
+        if mine := [line.label for line in self.lines if not line.printed]:
+            yield f"Shown for comparison, not ranked: {', '.join(mine)}."
 
     def on_agreement(self) -> Iterator[str]:
         """Why cells have no kappa though there are votes; its average where no column shows it."""
@@ -239,7 +319,7 @@ def _places(table: PrintedTable) -> Iterator[_Place]:
         )
         yield _Place(column, "" if begin == _SHARE else begin, statistic, number)
     if rated:
-        yield _Place(Column(_MEAN, "Mean", digits=2, direction="none"), "", _MEAN)
+        yield _Place(Column(_MEAN, "Mean", digits=2), "", _MEAN)
 
 
 def _columns(place: _Place, printed: bool) -> Iterator[Column]:
@@ -247,6 +327,12 @@ def _columns(place: _Place, printed: bool) -> Iterator[Column]:
     if printed and place.number is not None:
         # Its values stand as they are printed, in the unit of the column before.
         yield replace(place.column, name=_beside(place), title="printed", percent=False)
+
+
+def _printed_test(table: PrintedTable) -> Iterator[str]:
+    """The paper's test where no printed star tells of it."""
+    if table.p_threshold and not any(star for row in table.rows for star in row.star):
+        yield f"Printed: {table.significance_test} (p < {table.p_threshold:g}), no value starred."
 
 
 def _beside(place: _Place) -> str:

@@ -35,6 +35,16 @@ class Rules:
         if self.correction not in (known := ("none", "holm")):
             raise UnknownName.of("correction", self.correction, known, where="correction")
 
+    @property
+    def said(self) -> str:
+        """What a star says, for the notes."""
+        correction = {
+            "none": "not corrected for several comparisons",
+            "holm": "corrected within each column after Holm",
+        }[self.correction]
+        level = f"two-sided p < {self.alpha:g}, {correction}"
+        return f"*: differs from the best of its column ({level})."
+
 
 @dataclass(frozen=True)
 class Sample:

@@ -77,12 +77,7 @@ def _tests(
         for test in sorted(marks[column.name].tests):
             tests.setdefault(test, []).append(column.title)
     if tests:
-        correction = {
-            "none": "not corrected for several comparisons",
-            "holm": "corrected within each column after Holm",
-        }[rules.correction]
-        level = f"two-sided p < {rules.alpha:g}, {correction}"
-        yield f"*: differs from the best of its column ({level})."
+        yield rules.said
     for test, titles in tests.items():
         yield f"{', '.join(titles)}: {test}."
     for column in table.columns:

@@ -28,18 +28,22 @@ def table_of(reports: Sequence[Mapping[str, Any]]) -> Table:
 
 def comparison_of(report: Mapping[str, Any]) -> Table:
     """How the system of a report differs from the one that it is paired with, a row a measure."""
-    rows = [Row(column_of(name).title, _differences(c)) for name, c in report["compared"].items()]
-    tests = {c["test"]: None for c in report["compared"].values()}
+    compared = {column_of(name).title: found for name, found in report["compared"].items()}
+    rows = [Row(title, _differences(found)) for title, found in compared.items()]
+    tests = {c["test"]: None for c in compared.values()}
+    reasons = (f"{title}: {c['reason']}" for title, c in compared.items() if "reason" in c)
     notes = (
         f"p: {'; '.join(tests)}; not corrected for several comparisons.",
         "d: Cohen's d. Better: share of contexts with the greater value, ties half.",
         "Needed: dialogues to find this difference at 5 % with a chance of 80 %.",
+        *reasons,
     )
     caption = f"{report['system']} less {report['paired_with']}"
     return Table("compared", caption, _COMPARED, tuple(rows), notes)
 
 
 _LEAST = 0.0001
+_SAID = "test", "reason"  # below the table
 _COMPARED = tuple(
     Column(name, title, direction="none", digits=digits)
     for name, title, digits in (
@@ -55,7 +59,7 @@ _COMPARED = tuple(
 
 
 def _differences(compared: Mapping[str, Any]) -> dict[str, Cell]:
-    cells = {name: _number(said) for name, said in compared.items() if name != "test"}
+    cells = {name: _number(said) for name, said in compared.items() if name not in _SAID}
     p, interval = compared["p"], compared["difference"]["interval"]
     if p is not None and p < _LEAST:
         cells["p"] = Cell(p, text=f"<{_LEAST}")

@@ -70,6 +70,32 @@ def test_line_numbers_serve_where_ids_are_left_out(file: Callable[[str], Path]) 
     ]
 
 
+def test_without_a_dialogue_an_example_is_a_dialogue_of_its_own(
+    file: Callable[[str], Path],
+) -> None:
+    path = file('{"response": "a", "id": "x"}\n{"response": "b", "id": "y", "dialogue_id": "d"}')
+    assert list(read_responses(path)) == [
+        (Example("x", "x", (), ()), "a"),
+        (Example("y", "d", (), ()), "b"),
+    ]
+
+
+def test_line_numbers_keep_clear_of_names_that_other_lines_give(
+    file: Callable[[str], Path],
+) -> None:
+    lines = [{"id": "2"}, {}, {}, {"dialogue_id": "3"}, {}, {"id": "5*", "dialogue_id": "5"}]
+    path = file("".join(json.dumps({"response": "a", **line}) + "\n" for line in lines))
+    found = [(example.id, example.dialogue_id) for example, _ in read_responses(path)]
+    assert found == [
+        ("2", "2"),
+        ("2*", "2*"),
+        ("3*", "3*"),
+        ("4", "3"),
+        ("5**", "5**"),
+        ("5*", "5"),
+    ]
+
+
 def test_several_responses_to_a_context_stand_in_one_line(file: Callable[[str], Path]) -> None:
     answers = [(Example("1", "d", (), ()), "a", "b", ""), (Example("2", "d", (), ()), "c")]
     path = file("")
@@ -130,15 +156,11 @@ def test_a_fault_is_named_with_its_line(
     assert fault(path).startswith(f"{path}:2: {what}")
 
 
-@pytest.mark.parametrize(
-    ("second", "id"), [('{"response": "b", "id": "x"}', "x"), ('{"response": "b", "id": "1"}', "1")]
-)
-def test_an_id_that_comes_twice_names_both_lines(
-    file: Callable[[str], Path], second: str, id: str
-) -> None:
-    first = '{"response": "a", "id": "x"}' if id == "x" else '{"response": "a"}'
-    path = file(f'{first}\n{{"response": "c", "id": "y"}}\n{second}\n')
-    assert fault(path).startswith(f"{path}:3: id {id!r} stands already in line 1.")
+@pytest.mark.parametrize("between", ['{"response": "c", "id": "y"}', '{"response": "c"}'])
+def test_an_id_that_comes_twice_names_both_lines(file: Callable[[str], Path], between: str) -> None:
+    line = '{"response": "a", "id": "x"}'
+    path = file(f"{line}\n{between}\n{line}\n")
+    assert fault(path).startswith(f"{path}:3: id 'x' stands already in line 1.")
 
 
 @pytest.mark.parametrize("content", ["", "\n \n"])
@@ -152,7 +174,7 @@ def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
 
 
 def test_reading_is_one_line_at_a_time(file: Callable[[str], Path]) -> None:
-    reader = read_responses(file('{"response": "a"}\nbroken\n'))
+    reader = read_responses(file('{"id": "x", "response": "a"}\nbroken\n'))
     assert next(reader)[1] == "a"
     with pytest.raises(InputError):
         next(reader)

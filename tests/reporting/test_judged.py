@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scipy.stats import ttest_ind, ttest_rel
 
 from dialbench.errors import InputError
 from dialbench.papers import PrintedTable, load_table
 from dialbench.records import Row, Table
 from dialbench.reporting.formats import TABLES
-from dialbench.reporting.judged import judged
+from dialbench.reporting.judged import judged, judged_report
 from dialbench.reporting.render import render
 from dialbench.reporting.votes import Vote, read_votes
 
@@ -38,10 +39,10 @@ def votes(items: Sequence[str], system: str, against: str = "", criterion: str =
     ]
 
 
-def table_of(paper: str, number: str, *given: list[Vote], printed: bool = True) -> Table:
+def table_of(paper: str, number: str, *given: list[Vote], **options: Any) -> Table:
     asked = load_table(paper, number)
     assert isinstance(asked, PrintedTable)
-    return judged(asked, [vote for part in given for vote in part], printed=printed)
+    return judged(asked, [vote for part in given for vote in part], **options)
 
 
 def row(table: Table, label: str) -> Row:
@@ -126,6 +127,168 @@ def test_ratings_give_shares_kappa_and_a_mean() -> None:
     assert "mean printed" not in found.cells
 
 
+# Three judges rate eight examples that differ more than the systems do. S2SA is behind DVS2S by a
+# third or two on every example, CVAE by as much on some and ahead on others.
+RATED = ("222", "221", "211", "222", "111", "110", "100", "222")
+BEHIND = ("221", "211", "210", "211", "110", "100", "000", "221")
+CLOSE = ("222", "211", "211", "221", "211", "100", "100", "221")
+
+
+def means(items: Sequence[str]) -> list[float]:
+    return [sum(map(int, item)) / len(item) for item in items]
+
+
+def rated(**systems: Sequence[str]) -> list[list[Vote]]:
+    return [votes(items, system.replace("_", "-")) for system, items in systems.items()]
+
+
+def marked(table: Table) -> dict[str, str]:
+    """The systems whose mean has a mark: B for best, S for second best, a star."""
+    cells = {row.label: row.cells["mean"] for row in table.rows}
+    marks = {n: "B" * c.best + "S" * c.second + "*" * c.significant for n, c in cells.items()}
+    return {label: mark for label, mark in marks.items() if mark}
+
+
+def on_means(table: Table) -> list[str]:
+    return [note for note in table.notes if note.startswith(("*", "Mean", "Shown"))]
+
+
+STAR = "*: differs from the best of its column (two-sided p < 0.01, {})."
+FREE = STAR.format("not corrected for several comparisons")
+PAIRED = (
+    "Mean: paired t-test over the mean ratings of examples, those on which both systems were "
+    "rated ({})."
+)
+
+
+def test_a_star_says_that_the_mean_ratings_of_the_same_examples_differ() -> None:
+    best, behind, close = means(RATED), means(BEHIND), means(CLOSE)
+    assert ttest_rel(best, behind).pvalue < 0.001
+    assert ttest_ind(best, behind).pvalue > 0.1
+    assert 0.1 < ttest_rel(best, close).pvalue < 1
+    table = table_of("dvs2s", "2", *rated(S2SA=BEHIND, CVAE=CLOSE, DVS2S=RATED))
+    assert marked(table) == {"S2SA": "*", "CVAE": "S", "DVS2S": "B"}
+    assert on_means(table) == [FREE, PAIRED.format("8")]
+    assert all(
+        not (cell.best or cell.second or cell.significant)
+        for row in table.rows
+        for name, cell in row.cells.items()
+        if name != "mean"
+    )
+    said = "Printed: t-test DVS2S against each baseline (p < 0.01), no value starred."
+    assert said in table.notes
+    shown = render(table, "md").splitlines()
+    (line,) = (line for line in shown if line.startswith("| S2SA |"))
+    assert line.endswith(r"| 1.00\* |")
+    (line,) = (line for line in shown if line.startswith("| DVS2S |"))
+    assert line.endswith("| **1.38** |")
+
+
+def test_several_judges_of_an_example_are_one_value() -> None:
+    # Six examples, on each of which the judges agree: 18 pairs of ratings are 6 of examples.
+    best, other = ("222", "222", "222", "222", "111", "111"), ("111",) * 6
+    of_votes = [[float(c) for c in "".join(items)] for items in (best, other)]
+    assert ttest_rel(of_votes[0], of_votes[1]).pvalue < 0.001
+    assert 0.01 < ttest_rel(means(best), means(other)).pvalue < 0.05
+    given = rated(DVS2S=best, S2SA=other)
+    assert marked(table_of("dvs2s", "2", *given)) == {"DVS2S": "B", "S2SA": "S"}
+    loose = table_of("dvs2s", "2", *given, alpha=0.05)
+    assert marked(loose) == {"DVS2S": "B", "S2SA": "S*"}
+    assert any("p < 0.05" in note for note in on_means(loose))
+
+
+def test_examples_on_which_one_system_was_rated_are_no_part_of_the_test() -> None:
+    # On the first four S2SA is behind by 2/3 or 1/3; four more of its own would hide that.
+    gaps = [a - b for a, b in zip(means(RATED[:4]), means(BEHIND[:4]), strict=True)]
+    assert gaps == pytest.approx([1 / 3, 1 / 3, 1 / 3, 2 / 3])
+    # Their mean, 5/12, is five standard errors: p of t(3).
+    assert ttest_rel(means(RATED[:4]), means(BEHIND[:4])).pvalue == pytest.approx(0.0154, abs=1e-4)
+    own = ["---"] * 4 + ["000", "222", "000", "222"]
+    halves = [*BEHIND[:4], *own]
+    table = table_of("dvs2s", "2", *rated(DVS2S=RATED[:4], S2SA=halves, CVAE=CLOSE[:3]), alpha=0.02)
+    assert marked(table) == {"DVS2S": "B", "CVAE": "S", "S2SA": "*"}
+    assert PAIRED.format("3 to 4") in table.notes
+
+
+@pytest.mark.parametrize(("common", "said"), [(1, "1 example"), (0, "0 examples")])
+def test_fewer_than_two_common_examples_allow_no_test(common: int, said: str) -> None:
+    alone = [*BEHIND[:common], *["---"] * (8 - common), "000", "001", "000"]
+    table = table_of("dvs2s", "2", *rated(DVS2S=RATED, S2SA=alone))
+    assert marked(table) == {"DVS2S": "B", "S2SA": "S"}
+    assert on_means(table) == [
+        f"Mean: no test for S2SA ({said} in common with DVS2S, a test needs 2)."
+    ]
+    three = rated(DVS2S=RATED, S2SA=alone, CVAE=BEHIND)
+    table = table_of("dvs2s", "2", *three, correction="holm")
+    # One test was made: Holm has nothing to correct it for.
+    assert marked(table) == {"DVS2S": "B", "CVAE": "S*"}
+    assert on_means(table)[0] == STAR.format("corrected within each column after Holm")
+
+
+def test_equal_ratings_have_no_star() -> None:
+    table = table_of("dvs2s", "2", *rated(DVS2S=RATED, S_DVS2S=RATED, S2SA=BEHIND))
+    assert marked(table) == {"DVS2S": "B", "S-DVS2S": "B", "S2SA": "S*"}
+    table = table_of("dvs2s", "2", *rated(DVS2S=RATED, S_DVS2S=RATED))
+    assert marked(table) == {"DVS2S": "B", "S-DVS2S": "B"}
+    assert on_means(table) == []
+    # As good on every example that both share, though not in the table.
+    table = table_of("dvs2s", "2", *rated(DVS2S=[*RATED, "222"], S_DVS2S=RATED))
+    assert marked(table) == {"DVS2S": "B", "S-DVS2S": "S"}
+    assert on_means(table) == [FREE, PAIRED.format("8")]
+
+
+def test_holm_corrects_for_the_comparisons_with_the_best() -> None:
+    # Two p between 0.005 and 0.01.
+    best, one = ("222",) * 8, ("222", "221", "221", "221", "211", "211", "211", "222")
+    p = ttest_rel(means(best), means(one)).pvalue
+    assert 0.005 < p < 0.01
+    given = rated(DVS2S=best, S2SA=one, CVAE=one)
+    assert marked(table_of("dvs2s", "2", *given)) == {"DVS2S": "B", "S2SA": "S*", "CVAE": "S*"}
+    table = table_of("dvs2s", "2", *given, correction="holm")
+    assert marked(table) == {"DVS2S": "B", "S2SA": "S", "CVAE": "S"}
+
+
+def test_who_is_better_on_the_common_examples_has_no_star_for_being_worse() -> None:
+    # DVS2S leads in the table by examples that S2SA was not rated on.
+    table = table_of("dvs2s", "2", *rated(DVS2S=[*BEHIND, *["222"] * 9], S2SA=RATED))
+    assert marked(table) == {"DVS2S": "B", "S2SA": "S"}
+    assert (
+        "Mean: no star for S2SA (on the examples in common with DVS2S it is the one that is "
+        in (on_means(table)[-1])
+    )
+
+
+def test_a_difference_without_spread_is_named() -> None:
+    table = table_of("dvs2s", "2", *rated(DVS2S=["222", "221"], S2SA=["221", "211"]))
+    assert marked(table) == {"DVS2S": "B", "S2SA": "S*"}
+    assert on_means(table)[-1] == (
+        "Mean: S2SA differs from DVS2S by the same on each of 2 examples: without any spread p is "
+        "0, however few they are."
+    )
+
+
+def test_systems_of_ones_own_are_shown_and_not_compared() -> None:
+    table = table_of("dvs2s", "2", *rated(DVS2S=CLOSE, S2SA=BEHIND, Mine=RATED))
+    assert marked(table)["DVS2S"] == "B"
+    assert "Mine" not in marked(table)
+    assert "Shown for comparison, not ranked: Mine." in table.notes
+    table = table_of("dvs2s", "2", *rated(DVS2S=CLOSE, Mine=RATED))
+    assert marked(table) == {}
+    assert "Mean: no test (fewer than two of the paper's systems were rated)." in table.notes
+
+
+def test_pairs_of_systems_have_no_marks() -> None:
+    table = table_of("adand", "2", votes(FOUR, "AdaND", "CVAE"), votes(FOUR, "AdaND", "LAED"))
+    cells = [cell for row in table.rows for cell in row.cells.values()]
+    assert not any(cell.best or cell.second or cell.significant for cell in cells)
+    assert on_means(table) == []
+
+
+def test_a_level_of_significance_that_is_none_is_a_mistake() -> None:
+    with pytest.raises(InputError, match="2 is no level of significance"):
+        table_of("dvs2s", "2", *rated(DVS2S=RATED), alpha=2)
+
+
 def test_a_rating_beyond_the_scale_is_named_with_its_line() -> None:
     with pytest.raises(InputError, match=r"v:1: rating 3, where the table has 0, 1, 2"):
         table_of("dvs2s", "2", votes(["01", "13"], "S2SA"))
@@ -206,6 +369,26 @@ def test_the_command_writes_every_format(
     }
     assert "<b>Mine" not in (out / "report.html").read_text(encoding="utf-8")
     assert len(read_votes(file)) == 24
+
+
+def test_the_command_writes_stars_and_why_there_is_none(
+    command: Callable[..., Any], tmp_path: Path
+) -> None:
+    path, out = tmp_path / "ratings.csv", tmp_path / "out"
+    given = [v for part in rated(DVS2S=RATED, S2SA=BEHIND, CVAE=["112"]) for v in part]
+    lines = (f"{v.judge},{v.example},{v.system},{v.value:g}" for v in given)
+    path.write_text("\n".join(["judge,example,system,verdict", *lines]))
+    asked = ("report", "--paper", "dvs2s", "--table", "2", "--judgements", path, "--out", out)
+    spoken = command(*asked, "--formats", "txt,html")
+    assert spoken.code == 0, spoken.err
+    text = (out / "dvs2s-2.txt").read_text(encoding="utf-8").splitlines()
+    ends = {line.split()[0]: line.split()[-1] for line in text if line.startswith(("DV", "S2SA "))}
+    assert ends == {"DVS2S": "1.38¹", "S2SA": "1.00*"}
+    assert "Mean: no test for CVAE (1 example in common with DVS2S, a test needs 2)." in text
+    strict = judged_report("dvs2s", "2", path, out, ["txt"], alpha=1e-6, correction="holm")
+    assert marked(strict[0][0]) == {"DVS2S": "B", "CVAE": "S"}
+    assert "p < 1e-06, corrected within each column" in (out / "dvs2s-2.txt").read_text("utf-8")
+    assert "no significant difference shown from CVAE" in (out / "report.html").read_text("utf-8")
 
 
 def test_the_file_that_the_document_shows_can_be_read(tmp_path: Path) -> None:
