@@ -212,7 +212,8 @@ def _recipe(scope: str, program: MeteorProgram | None) -> str:
 
 def _cases(texts: Texts) -> Iterator[Case]:
     """Each response with those of its references that have a token."""
-    words = ["" if word == _BAR else word for word in texts.words]
+    # As the toolkit, but in references as well: a bar would end a text and begin another.
+    words = [word.replace(_BAR, "") for word in texts.words]
     references = texts.references.lists()
     for response, count in zip(texts.responses.lists(), np.diff(texts.owned), strict=True):
         own = [_joined(words, next(references)) for _ in range(count)]

@@ -24,7 +24,8 @@ class Agreement:
     Attributes:
         value: 1 = always alike, 0 = as alike as chance makes it; NaN where all votes are equal,
             so that chance alone agrees.
-        interval: 95 % over items; None where there is none.
+        interval: 95 % over items; None where it cannot be had, as where leaving out one item
+            leaves votes that are all equal.
         observed: share of pairs of votes on one item that are equal, in [0, 1].
         items: how many items it rests on.
     """
@@ -53,7 +54,10 @@ def fleiss_kappa(ratings: ArrayLike) -> Agreement:
 
 
 def cohen_kappa(ratings: ArrayLike) -> Agreement:
-    """Cohen's kappa (1960) of two raters; of more, the mean over all pairs of raters.
+    """Cohen's kappa (1960) of two raters; of more, the mean over pairs of raters.
+
+    Two raters who both gave one and the same vote throughout have none, and are left out of the
+    mean. There is no interval where leaving out one item would leave out further pairs.
 
     Args:
         ratings: (items, raters) categories, as numbers or strings; a column is a judge.
@@ -64,20 +68,25 @@ def cohen_kappa(ratings: ArrayLike) -> Agreement:
     votes = _votes(ratings)
     _complete(votes, "Cohen's kappa")
     items, raters, kinds = votes.shape
-    pairs = list(combinations(range(raters), 2))
-    one, other = (votes[:, [pair[side] for pair in pairs]] for side in (0, 1))
-    alike = (one * other).sum(axis=2)
+    pairs = np.array(list(combinations(range(raters), 2)))
+    shared = votes[:, pairs[:, 0]] * votes[:, pairs[:, 1]]
+    alike = shared.sum(axis=2)
+    varied = shared.sum(axis=0).max(axis=1) < items
+    if not varied.any():
+        return Agreement(np.nan, None, float(alike.mean()), items)
+    one, other = (votes[:, side] for side in pairs[varied].T)
+    told = one.shape[1]
 
     def kappa(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        count, observed, marginals = np.split(sums, [1, 1 + len(pairs)], axis=-1)
-        shape = (*sums.shape[:-1], 2, len(pairs), kinds)
+        count, observed, marginals = np.split(sums, [1, 1 + told], axis=-1)
+        shape = (*sums.shape[:-1], 2, told, kinds)
         first, second = np.moveaxis(marginals.reshape(shape), -3, 0)
         expected = (first * second).sum(axis=-1) / count**2
         return np.asarray(_ratio(observed / count - expected, 1 - expected).mean(axis=-1))
 
     each = np.ones((items, 1))
     marginals = np.stack([one, other], axis=1).reshape(items, -1)
-    sums = np.concatenate([each, alike, marginals], axis=1)
+    sums = np.concatenate([each, alike[:, varied], marginals], axis=1)
     found = _agreement(kappa, sums)
     return Agreement(found.value, found.interval, float(alike.mean()), items)
 

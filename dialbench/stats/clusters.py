@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student
 
+from dialbench.stats.rounding import settled
+
 Interval = tuple[float, float]
 
 
@@ -39,30 +41,37 @@ class ClusteredMean:
     values: int
 
     @classmethod
-    def of(cls, values: ArrayLike, clusters: ArrayLike | None = None) -> ClusteredMean:
+    def of(
+        cls,
+        values: ArrayLike,
+        clusters: ArrayLike | None = None,
+        sizes: ArrayLike | None = None,
+    ) -> ClusteredMean:
         """The mean of `values`, NaN left out.
 
         Clusters of one size give the variance of the mean of cluster means; clusters of one
-        value that of independent values.
+        value that of independent values. Sums that rounding alone keeps from 0 are 0, so that
+        clusters which do not differ have no variance.
 
         Args:
             values: (n,) numbers.
             clusters: (n,) names or numbers of what is drawn as a whole; None: each value alone.
+            sizes: (n,) what the rounding of each value is measured by; None: its absolute value.
         """
         array = np.asarray(values, dtype=np.float64)
         there = ~np.isnan(array)
         array = array[there]
+        terms = np.abs(array) if sizes is None else np.asarray(sizes, dtype=np.float64)[there]
         if not len(array):
             return cls(np.nan, np.nan, 0, 0)
-        mean = math.fsum(array) / len(array)
+        mean = float(settled(math.fsum(array), math.fsum(terms))) / len(array)
         of = matching(clusters, len(there))[there]
-        residuals = sums_by(of, (array - mean)[:, None])[:, 0]
+        sums = sums_by(of, np.stack([array - mean, terms + terms.mean()], axis=1))
+        residuals = settled(sums[:, 0], sums[:, 1])
         count = len(residuals)
         if count < 2:
             return cls(mean, np.nan, count, len(array))
-        # Equal values have a variance of exactly 0, whatever rounding their mean went through.
-        spread = (residuals**2).sum() if np.ptp(array) else 0.0
-        variance = count / (count - 1) * spread / len(array) ** 2
+        variance = count / (count - 1) * (residuals**2).sum() / len(array) ** 2
         return cls(mean, float(variance), count, len(array))
 
     @property

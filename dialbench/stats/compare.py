@@ -15,6 +15,7 @@ from dialbench.stats.effects import mean_difference, standardised_difference, su
 from dialbench.stats.folds import dialogue_numbers, groups
 from dialbench.stats.intervals import jackknife
 from dialbench.stats.power import dialogues_needed
+from dialbench.stats.rounding import gap
 from dialbench.stats.significance import approximate_randomisation, paired_t, wilcoxon
 
 
@@ -94,9 +95,9 @@ def compare(
     a, b = measure.per_response(ours), measure.per_response(base)
     if a is not None and b is not None:
         return _of_means(a, b, numbers, seed)
-    gap = _Gap(measure, ours, base)
+    between = _Gap(measure, ours, base)
     return Comparison(
-        Estimate(measure.score(ours) - measure.score(base), gap.interval(dialogues)),
+        Estimate(float(gap(measure.score(ours), measure.score(base))), between.interval(dialogues)),
         approximate_randomisation(measure.replicate, ours, base, numbers, trials, seed),
         f"approximate randomisation, {trials:,} swaps of dialogues",
         len(np.unique(numbers)),
@@ -127,7 +128,8 @@ class _Gap:
     base: Any
 
     def __call__(self, index: NDArray[np.intp]) -> float:
-        return self.measure.replicate(self.ours[index]) - self.measure.replicate(self.base[index])
+        ours, base = (self.measure.replicate(side[index]) for side in (self.ours, self.base))
+        return float(gap(ours, base))
 
     def interval(self, dialogues: Sequence[str]) -> tuple[float, float] | None:
         return jackknife(self, np.arange(len(dialogues)), groups(dialogues))

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dialbench.stats.clusters import ClusteredMean, Estimate, matching, sums_by
-from dialbench.stats.significance import differences
+from dialbench.stats.rounding import deviations, settled, size
+from dialbench.stats.significance import differences, mean_gap
 from dialbench.stats.sums import bca
 from dialbench.stats.verdicts import share_of
 
@@ -19,7 +20,7 @@ def mean_difference(a: ArrayLike, b: ArrayLike, dialogues: ArrayLike | None = No
         b: (n,) values of the other for the same contexts; pairs with a NaN are left out.
         dialogues: (n,) the dialogue of each pair; None takes pairs as independent.
     """
-    found = ClusteredMean.of(differences(a, b), dialogues)
+    found = mean_gap(a, b, dialogues)
     return Estimate(found.mean, found.interval)
 
 
@@ -43,15 +44,16 @@ def standardised_difference(
         resamples: number of bootstrap samples.
         seed: of the bootstrap.
     """
-    there = ~np.isnan(differences(a, b))
-    of = matching(dialogues, len(there))[there]
-    first, second = (np.asarray(values, dtype=np.float64)[there] for values in (a, b))
+    gaps = differences(a, b)
+    there = ~np.isnan(gaps)
+    if not there.any():
+        return Estimate(np.nan, None)
+    columns = [np.ones(there.sum()), gaps[there], size(a, b)[there]]
     # Moments about the means: about 0 they would lose digits where values lie far from it.
-    columns = [np.ones(len(first))]
-    for values in (first, second):
-        centred = values - values.mean() if len(values) else values
-        columns += [values, centred, centred**2]
-    sums = sums_by(of, np.stack(columns, axis=1))
+    for values in (a, b):
+        centred = deviations(np.asarray(values, dtype=np.float64)[there])
+        columns += [centred, centred**2]
+    sums = sums_by(matching(dialogues, len(there))[there], np.stack(columns, axis=1))
     return Estimate(float(_cohens_d(sums.sum(axis=0))), bca(_cohens_d, sums, resamples, seed))
 
 
@@ -70,8 +72,8 @@ def superiority(a: ArrayLike, b: ArrayLike, dialogues: ArrayLike | None = None) 
 
 
 def _cohens_d(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    n, a, a_centred, a_squared, b, b_centred, b_squared = np.moveaxis(sums, -1, 0)
+    n, gaps, sizes, a, a_squared, b, b_squared = np.moveaxis(sums, -1, 0)
+    squares = a_squared + b_squared
     with np.errstate(divide="ignore", invalid="ignore"):
-        spread = a_squared + b_squared - (a_centred**2 + b_centred**2) / n
-        pooled = np.sqrt(np.maximum(spread, 0) / (2 * (n - 1)))
-        return np.where(pooled > 0, (a - b) / n / pooled, np.nan)
+        pooled = np.sqrt(settled(squares - (a**2 + b**2) / n, squares) / (2 * (n - 1)))
+        return np.where(pooled > 0, settled(gaps, sizes) / n / pooled, np.nan)

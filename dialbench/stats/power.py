@@ -8,8 +8,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import nct
 from scipy.stats import t as student
 
-from dialbench.stats.clusters import ClusteredMean
-from dialbench.stats.significance import differences
+from dialbench.stats.significance import mean_gap
 
 _MOST = 1 << 40
 
@@ -51,7 +50,7 @@ def dialogues_needed(
         The number, at least 2. None where there is no difference to find, or no telling how
         much dialogues differ.
     """
-    found = ClusteredMean.of(differences(a, b), dialogues)
+    found = mean_gap(a, b, dialogues)
     wanted = found.mean if difference is None else difference
     if found.clusters < 2 or not wanted:
         return None

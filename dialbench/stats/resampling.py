@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dialbench.stats.clusters import matching
+from dialbench.stats.rounding import settled, size
 from dialbench.stats.sums import Function
 
 Words = NDArray[np.uint64]
@@ -79,12 +80,14 @@ def randomise(
     """
     pair = _Pair.of(a, b, dialogues)
     none = np.zeros((pair.clusters, 1), np.uint64)
-    (observed,) = _gaps(measures, *pair.swapped(none), 1)
+    (ours,), (theirs,) = (_values(measures, side, 1) for side in pair.swapped(none))
+    observed = np.abs(ours - theirs)
     reached = np.zeros(len(measures))
     for swaps, count in _swaps(pair.clusters, trials, seed):
-        gaps = _gaps(measures, *pair.swapped(swaps), count)
+        first, second = (_values(measures, side, count) for side in pair.swapped(swaps))
+        less = observed - np.abs(first - second)
         # Sums over another order differ in the last digits; a swap of equals must count.
-        reached += (~(gaps < observed * (1 - 1e-9))).sum(axis=0)
+        reached += (~(settled(less, size(ours, theirs)) > 0)).sum(axis=0)
     p = np.where(np.isnan(observed), np.nan, (reached + 1) / (trials + 1))
     return dict(zip(measures, p.tolist(), strict=True))
 
@@ -99,15 +102,11 @@ def _swaps(clusters: int, trials: int, seed: int) -> Iterator[tuple[Words, int]]
         yield generator.integers(2**64, size=(clusters, words), dtype=np.uint64), count
 
 
-def _gaps(
-    measures: Mapping[str, Function],
-    one: NDArray[np.float64],
-    other: NDArray[np.float64],
-    count: int,
+def _values(
+    measures: Mapping[str, Function], side: NDArray[np.float64], count: int
 ) -> NDArray[np.float64]:
-    """(count, measures) absolute differences between the two sets of each of the first swaps."""
-    found = [np.abs(f(one[:count]) - f(other[:count])) for f in measures.values()]
-    return np.stack(found, axis=1)
+    """(count, measures) values of one of the two sets of each of the first swaps."""
+    return np.stack([measure(side[:count]) for measure in measures.values()], axis=1)
 
 
 @dataclass(frozen=True)

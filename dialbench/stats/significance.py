@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy.stats import wilcoxon as signed_rank
 
 from dialbench.stats.clusters import ClusteredMean, matching, sums_by, two_sided
 from dialbench.stats.intervals import S
-from dialbench.stats.sums import mean_of
+from dialbench.stats.rounding import gap, settled, size
 
 
 def paired_t(a: ArrayLike, b: ArrayLike, dialogues: ArrayLike | None = None) -> float:
@@ -26,13 +27,19 @@ def paired_t(a: ArrayLike, b: ArrayLike, dialogues: ArrayLike | None = None) -> 
         b: (n,) values of the other, in the same order.
         dialogues: (n,) the dialogue of each pair; None takes pairs as independent.
     """
-    return ClusteredMean.of(differences(a, b), dialogues).p
+    return mean_gap(a, b, dialogues).p
+
+
+def mean_gap(a: ArrayLike, b: ArrayLike, dialogues: ArrayLike | None = None) -> ClusteredMean:
+    """The mean of a - b over pairs without NaN, and what `paired_t` tests; the same arguments."""
+    return ClusteredMean.of(differences(a, b), dialogues, size(a, b))
 
 
 def wilcoxon(a: ArrayLike, b: ArrayLike, dialogues: ArrayLike | None = None) -> float:
     """Two-sided p of Wilcoxon's signed-rank test, which asks for no normal distribution.
 
-    Pairs with a NaN are left out, then pairs that do not differ; none left give 1.
+    Pairs with a NaN are left out, then pairs that do not differ; none left give 1. Differences
+    that are equal but for rounding share a rank.
 
     Args:
         a: (n,) values of one system.
@@ -41,14 +48,15 @@ def wilcoxon(a: ArrayLike, b: ArrayLike, dialogues: ArrayLike | None = None) -> 
             then, since pairs of one dialogue are not independent.
     """
     gaps = differences(a, b)
-    of = matching(dialogues, len(gaps))[~np.isnan(gaps)]
-    gaps = gaps[~np.isnan(gaps)]
-    means = mean_of(sums_by(of, np.stack([gaps, np.ones(len(gaps))], axis=1)))
-    return float(signed_rank(means).pvalue) if means.any() else 1.0
+    there = ~np.isnan(gaps)
+    columns = np.stack([gaps, np.ones(len(gaps)), size(a, b)], axis=1)[there]
+    sums, counts, sizes = sums_by(matching(dialogues, len(gaps))[there], columns).T
+    ranks = _signed_ranks(settled(sums, sizes) / counts, sizes / counts)
+    return float(signed_rank(ranks).pvalue) if ranks.any() else 1.0
 
 
 def differences(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
-    """(n,) differences of paired values, NaN where one is missing.
+    """(n,) differences of paired values, NaN where one is missing, 0 where rounding differs.
 
     Raises:
         ValueError: the values do not pair up.
@@ -56,7 +64,7 @@ def differences(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
     first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if first.shape != second.shape:
         raise ValueError(f"paired values must pair up: {first.shape} and {second.shape}")
-    return np.asarray(first - second)
+    return gap(first, second)
 
 
 def welch_t(a: ArrayLike, b: ArrayLike) -> float:
@@ -64,22 +72,26 @@ def welch_t(a: ArrayLike, b: ArrayLike) -> float:
 
     NaN are left out. Fewer than two values on a side give 1, as does no difference at all.
     """
-    first, second = (_present(values) for values in (a, b))
-    if min(len(first), len(second)) < 2:
+    first, second = (ClusteredMean.of(values) for values in (a, b))
+    if min(first.values, second.values) < 2:
         return 1.0
-    parts = np.array([first.var(ddof=1) / len(first), second.var(ddof=1) / len(second)])
+    difference, parts = gap(first.mean, second.mean), np.array([first.variance, second.variance])
     variance = parts.sum()
     if not variance:
-        return two_sided(first.mean() - second.mean(), 0.0, 1)
+        return two_sided(difference, 0.0, 1)
     shares = parts / variance
-    degrees = 1 / (shares**2 / [len(first) - 1, len(second) - 1]).sum()
-    return two_sided(first.mean() - second.mean(), variance, degrees)
+    degrees = 1 / (shares**2 / [first.values - 1, second.values - 1]).sum()
+    return two_sided(difference, variance, degrees)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values adjusted for being several (Holm 1979), in the order given, at most 1."""
-    order = sorted(range(len(p_values)), key=p_values.__getitem__)
-    adjusted = [0.0] * len(p_values)
+    """p-values adjusted for being several (Holm 1979), in the order given, at most 1.
+
+    NaN, where there was no test, stays NaN and does not count.
+    """
+    tested = (index for index, p in enumerate(p_values) if not math.isnan(p))
+    order = sorted(tested, key=p_values.__getitem__)
+    adjusted = [math.nan] * len(p_values)
     largest = 0.0
     for rank, index in enumerate(order):
         largest = max(largest, min(1.0, (len(order) - rank) * p_values[index]))
@@ -119,7 +131,8 @@ def approximate_randomisation(
     if not n == len(stats_b) == len(groups):
         raise ValueError(f"{n}, {len(stats_b)} responses and {len(groups)} groups do not match")
     both = type(stats_a).concatenate([stats_a, stats_b])
-    observed = abs(score(stats_a) - score(stats_b))
+    ours, theirs = score(stats_a), score(stats_b)
+    observed = abs(ours - theirs)
     if np.isnan(observed):
         return float("nan")
     generator = np.random.default_rng(seed)
@@ -129,11 +142,20 @@ def approximate_randomisation(
     for _ in range(trials):
         swapped = generator.integers(2, size=len(numbers))[of_response]
         first, second = places + n * swapped, places + n * (1 - swapped)
+        less = observed - abs(score(both[first]) - score(both[second]))
         # Sums over another order differ in the last digits; a swap of equals must count.
-        reached += not abs(score(both[first]) - score(both[second])) < observed * (1 - 1e-9)
+        reached += not settled(less, size(ours, theirs)) > 0
     return (reached + 1) / (trials + 1)
 
 
-def _present(values: ArrayLike) -> NDArray[np.float64]:
-    array = np.asarray(values, dtype=np.float64)
-    return array[~np.isnan(array)]
+def _signed_ranks(means: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """1, 2, ... from the smallest absolute value up with the sign of each; 0 stays 0.
+
+    Values that are equal but for the rounding of what `sizes` measure have one rank.
+    """
+    ranks = np.zeros(len(means))
+    places = np.flatnonzero(means)
+    order = places[np.argsort(np.abs(means[places]), kind="stable")]
+    steps = settled(np.diff(np.abs(means[order])), sizes[order[1:]] + sizes[order[:-1]])
+    ranks[order] = np.cumsum(np.append(1, steps > 0)[: len(order)])
+    return ranks * np.sign(means)

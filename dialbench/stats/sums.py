@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from dialbench.stats.clusters import Interval, around
+from dialbench.stats.rounding import deviations, gap
 
 # (..., k) sums to (...) values; NaN where the measure is not available.
 Function = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -47,7 +48,8 @@ def bca(
     without = function(total - sums)
     if np.isnan(value) or np.isnan(samples).any() or np.isnan(without).any():
         return None
-    below = np.mean(samples < value) + np.mean(samples == value) / 2
+    apart = gap(samples, value)
+    below = np.mean(apart < 0) + np.mean(apart == 0) / 2
     bias = ndtri(np.clip(below, 0.5 / resamples, 1 - 0.5 / resamples))
     reach = bias + ndtri(np.array([0.025, 0.975]))
     levels = ndtr(bias + reach / (1 - _acceleration(without) * reach))
@@ -66,7 +68,7 @@ def jackknife_of_sums(function: Function, sums: NDArray[np.float64]) -> Interval
         return None
     total = sums.sum(axis=0)
     without = function(total - sums)
-    variance = (count - 1) * np.var(without)
+    variance = (count - 1) * np.mean(deviations(without) ** 2)
     return around(float(function(total)), float(variance), count - 1)
 
 

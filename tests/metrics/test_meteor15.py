@@ -123,6 +123,20 @@ def test_what_has_no_words_counts_nothing(folder, texts_of):
     assert math.isnan(metric.score(metric.statistics(texts_of(["a"]))))
 
 
+def test_a_bar_within_a_word_begins_no_other_text(folder, texts_of):
+    metric = Meteor15("whitespace", MeteorProgram.find(folder))
+    texts = texts_of(
+        ["x y|||x y", "a b", "a ||||||", "c||||d"], [("a b",), ("c|||a b",), ("|||a",), ("|||",)]
+    )
+    np.testing.assert_array_equal(values(metric, texts)[[0, 2, 3]], [0, 1, 0])
+    asked = (folder / "meteor" / "asked.txt").read_text().splitlines()
+    assert asked[1:] == [
+        "SCORE ||| a b ||| x yx y",
+        "SCORE ||| ca b ||| a b",
+        "SCORE ||| a ||| a",
+    ]
+
+
 def test_a_program_that_dies_is_an_error_of_one_line(folder, texts_of):
     metric = Meteor15("whitespace", MeteorProgram.find(folder))
     with pytest.raises(InputError, match=r"meteor-1\.5\.jar: METEOR 1\.5 stopped before"):
@@ -153,10 +167,11 @@ def test_the_program_itself_gives_the_value_of_its_authors(texts_of):
     if program is None:
         pytest.skip("METEOR 1.5 or Java is not installed")
     texts = texts_of(
-        ["the cat sat on the mat", "the dog ran", ""],
-        [("the cat sat on the mat",), ("a hound was running", "the dog runs"), ("a",)],
+        ["the cat sat on the mat", "the dog ran", "", "the cat sat|||the cat sat"],
+        [("the cat sat on the mat",), ("a hound was running", "the dog runs"), ("a",), ("b c d",)],
     )
-    first, second, empty = values(Meteor15("whitespace", program), texts)
+    first, second, empty, barred = values(Meteor15("whitespace", program), texts)
     assert first == pytest.approx(1.0)
     assert 0.3 < second < 1.0
     assert empty == 0
+    assert barred == 0

@@ -117,6 +117,39 @@ def test_its_ends(coefficient):
     assert coefficient([[1, 2], [2, 1]]).value < 0
 
 
+def test_cohen_leaves_out_raters_who_both_said_one_thing_throughout():
+    found = cohen_kappa([[1, 1, 1], [1, 1, 2], [1, 1, 1]])
+    # The third agrees with each of the others on two of three items, as chance would.
+    assert found.value == pytest.approx(0.0)
+    assert found.observed == pytest.approx(7 / 9)
+    third = np.array([1, 2, 2, 1, 1, 2, 1, 1])
+    fourth = np.array([1, 2, 1, 1, 1, 2, 2, 1])
+    same = np.ones(8, dtype=int)
+    pairs = [np.stack(pair, axis=1) for pair in ((same, third), (same, fourth), (third, fourth))]
+    expected = [cohen_kappa(pair).value for pair in pairs]
+    assert expected[:2] == pytest.approx([0, 0])
+    found = cohen_kappa(np.stack([same, same, third, fourth], axis=1))
+    # One pair has no kappa; the first two above occur twice.
+    assert found.value == pytest.approx(np.average(expected, weights=[2, 2, 1]))
+    assert found.interval[0] < found.value < found.interval[1]
+    assert cohen_kappa([[1, 2]] * 4).value == 0.0
+
+
+@pytest.mark.parametrize("coefficient", ALL)
+@pytest.mark.parametrize("raters", [2, 3])
+def test_perfect_agreement_has_an_interval_without_width(coefficient, raters):
+    found = coefficient([[1] * raters, [2] * raters] * 2)
+    assert (found.value, found.interval) == (1.0, (1.0, 1.0))
+
+
+@pytest.mark.parametrize("coefficient", ALL)
+@pytest.mark.parametrize("ratings", [[[1, 1], [2, 2]], [[1, 1]] * 9 + [[2, 2]]])
+def test_there_is_no_interval_where_one_item_carries_all(coefficient, ratings):
+    # Without the last item all votes are equal, and there is no coefficient to leave it out of.
+    found = coefficient(ratings)
+    assert (found.value, found.interval) == (1.0, None)
+
+
 @pytest.mark.parametrize("coefficient", [fleiss_kappa, cohen_kappa])
 @pytest.mark.parametrize("missing", [np.nan, None])
 def test_a_missing_vote_is_refused_where_it_cannot_be(coefficient, missing):

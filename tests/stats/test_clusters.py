@@ -55,6 +55,25 @@ def test_equal_values_have_no_variance():
     assert ClusteredMean.of([0.0] * 3).p == 1.0
 
 
+def test_dialogues_of_equal_sums_have_no_variance():
+    # Added up in another order, the three values give another last digit.
+    found = ClusteredMean.of([0.1, 0.2, 0.7, 0.7, 0.1, 0.2], [0, 0, 0, 1, 1, 1])
+    assert (found.variance, found.p) == (0.0, 0.0)
+    assert found.interval == (found.mean, found.mean)
+    assert ClusteredMean.of([0.3] * 11, [0] * 4 + [1] * 7).variance == 0.0
+
+
+def test_dialogues_whose_values_cancel_have_a_mean_of_0():
+    found = ClusteredMean.of([0.1, 0.2, -0.3] * 2, [0, 0, 0, 1, 1, 1])
+    assert (found.mean, found.variance, found.p) == (0.0, 0.0, 1.0)
+
+
+def test_rounding_is_measured_by_the_sizes_that_are_given():
+    values, sizes = [1e-3, -1e-3, 2e-3], [1e10] * 3
+    assert ClusteredMean.of(values).mean > 0
+    assert ClusteredMean.of(values, sizes=sizes).mean == 0.0
+
+
 def test_values_and_dialogues_must_match():
     with pytest.raises(ValueError, match="2 dialogues for 3 values"):
         ClusteredMean.of([1, 2, 3], [0, 1])

@@ -23,6 +23,17 @@ class Mean:
         return statistics
 
 
+class Values(np.ndarray):
+    """Values that can be concatenated."""
+
+    def __new__(cls, values):
+        return np.asarray(values).view(cls)
+
+    @classmethod
+    def concatenate(cls, parts):
+        return cls(np.concatenate(parts))
+
+
 class Whole:
     """A measure of the whole set."""
 
@@ -62,6 +73,16 @@ def test_a_measure_of_a_set_gets_randomisation_by_dialogue(zipf, score_distinct_
     assert 0 < found.difference.interval[0] < found.difference.value
     assert (found.dialogues, found.effect, found.needed) == (40, None, None)
     assert found.p == approximate_randomisation(score_distinct_2, a, b, owner, 99, 3) == 0.01
+
+
+def test_a_measure_of_a_set_is_not_told_apart_by_rounding():
+    a = np.random.default_rng(24).random((12, 5))
+    total = Whole(lambda some: float(np.cumsum(some)[-1]))
+    ours, base = (Values(side.ravel()) for side in (a, a[:, ::-1]))
+    assert total.score(ours) != total.score(base)
+    found = compare(total, ours, base, [f"d{i // 5}" for i in range(60)], trials=99)
+    assert (found.difference.value, found.difference.interval) == (0.0, (0.0, 0.0))
+    assert found.p == 1.0
 
 
 def test_it_is_plain_json_without_nan():

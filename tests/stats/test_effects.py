@@ -52,6 +52,32 @@ def test_without_variation_there_is_no_cohens_d():
     assert np.isnan(standardised_difference([], []).value)
 
 
+def test_rounding_is_no_variation():
+    assert np.isnan(standardised_difference([0.3, 0.1 + 0.2, 0.3], [0.6] * 3).value)
+    # A bootstrap sample of three draws one pair thrice before long; that one does not vary.
+    ours, theirs = [0.14, 0.31, 0.72], [0.9, 0.34, 0.24]
+    assert standardised_difference(ours, theirs, resamples=100).interval is None
+
+
+def reordered():
+    """The values of twelve dialogues, the same in opposite order, and their dialogues."""
+    values = rng(1).random((12, 5))
+    return values.ravel(), values[:, ::-1].ravel(), np.repeat(np.arange(12), 5)
+
+
+def test_dialogues_that_hold_the_same_values_do_not_differ():
+    a, b, dialogue = reordered()
+    for found in (
+        mean_difference(a, b, dialogue),
+        standardised_difference(a, b, dialogue, resamples=200),
+    ):
+        assert (found.value, found.interval) == (0.0, (0.0, 0.0))
+
+
+def test_values_that_rounding_sets_apart_are_ties():
+    assert superiority([0.1 + 0.2] * 5, [0.3] * 5) == superiority([1] * 5, [1] * 5)
+
+
 def test_coverage_of_cohens_d():
     generator = rng(6)
     held, trials = 0, 500

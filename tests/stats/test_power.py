@@ -66,6 +66,11 @@ def test_where_there_is_nothing_to_tell_from(values, needed):
     assert dialogues_needed(values, [0.0] * len(values)) == needed
 
 
+def test_rounding_is_nothing_to_find():
+    a, b = [0.1, 0.2, 0.7] * 10, [0.7, 0.1, 0.2] * 10
+    assert dialogues_needed(a, b, np.repeat(np.arange(10), 3)) is None
+
+
 def test_so_many_dialogues_find_the_difference_as_often_as_asked():
     generator = np.random.default_rng(1)
     pilot = differences(0.35)

@@ -97,6 +97,13 @@ def test_equal_systems_never_differ_and_certain_differences_reach_the_floor(zipf
     assert randomise({"distinct": distinct}, one, longer, owner, 99) == {"distinct": 0.01}
 
 
+def test_rounding_is_no_difference():
+    values = rng(1).random((12, 5))
+    one, other = (Counts(side.reshape(-1, 1)) for side in (values, values[:, ::-1]))
+    owner = np.repeat(np.arange(12), 5)
+    assert randomise({"sum": lambda x: x[..., 0]}, one, other, owner, 199) == {"sum": 1.0}
+
+
 def test_a_measure_without_a_value_has_no_p_and_swaps_without_one_count_against():
     one, other = Counts(np.ones((4, 1))), Counts(np.full((4, 1), 2.0))
     measures = {

@@ -54,6 +54,45 @@ def test_the_same_difference_everywhere_is_certain():
     assert paired_t([1.0, 2.0, 3.0], [0.0, 1.0, 2.0]) == 0.0
 
 
+# Pairs that are equal, or cancel within each dialogue, up to the last digit.
+NO_DIFFERENCE = {
+    "differences that cancel": ([0.1, 0.2, -0.3] * 2, np.zeros(6), [0, 0, 0, 1, 1, 1]),
+    "the same values in another order": (
+        [0.1, 0.2, 0.7] * 10,
+        [0.7, 0.1, 0.2] * 10,
+        np.repeat(np.arange(10), 3),
+    ),
+    "far from 0": (
+        1e6 + np.array([0.1, 0.2, 0.7] * 10),
+        1e6 + np.array([0.7, 0.1, 0.2] * 10),
+        np.repeat(np.arange(10), 3),
+    ),
+    "pairs": ([0.1 + 0.2, 0.7 + 0.1] * 5, [0.3, 0.8] * 5, None),
+}
+
+
+@pytest.mark.parametrize("case", NO_DIFFERENCE)
+@pytest.mark.parametrize("test", [paired_t, wilcoxon])
+def test_rounding_is_no_difference(test, case):
+    a, b, dialogues = NO_DIFFERENCE[case]
+    assert test(a, b, dialogues) == 1.0
+
+
+def test_rounding_is_no_difference_between_differences():
+    # 0.2 in each pair and each dialogue, but for the last digit of some.
+    a, b = np.array([0.3, 0.4, 0.5, 0.9]), np.array([0.1, 0.2, 0.3, 0.7])
+    assert len(set(a - b)) > 1
+    assert paired_t(a, b) == 0.0
+    assert paired_t([0.1, 0.2, 0.8, 0.8, 0.1, 0.2], np.zeros(6), [0, 0, 0, 1, 1, 1]) == 0.0
+
+
+def test_a_small_difference_is_still_tested():
+    a, b = rng(20).normal(size=(2, 30))
+    for scale, shift in ((1e-100, 0.0), (1e-6, 1.0), (1.0, 1e6)):
+        found = paired_t(a * scale + shift, b * scale + shift)
+        assert found == pytest.approx(stats.ttest_rel(a, b).pvalue, rel=1e-6)
+
+
 def test_values_that_do_not_pair_up_are_refused():
     with pytest.raises(ValueError, match="must pair up"):
         paired_t([1, 2], [1, 2, 3])
@@ -83,6 +122,22 @@ def test_wilcoxon_ranks_the_means_of_dialogues():
     a = np.array([5.0, 1.0, 2.0, 2.0, 6.0, 0.0, 1.0])
     dialogue = ["x", "x", "y", "y", "z", "w", "w"]
     assert wilcoxon(a, np.zeros(7), dialogue) == wilcoxon([3, 2, 6, 0.5], np.zeros(4))
+
+
+def test_wilcoxon_does_not_depend_on_the_unit():
+    # In tenths 0.3 - 0.1 and 0.5 - 0.3 are no equals; in wholes they are tied.
+    a, b = np.array([3, 7, 4, 9, 5, 2, 3, 6]), np.array([1, 5, 2, 6, 1, 3, 1, 8])
+    expected = stats.wilcoxon(a, b).pvalue
+    assert stats.wilcoxon(a / 10, b / 10).pvalue != pytest.approx(expected)
+    assert wilcoxon(a, b) == pytest.approx(expected, rel=1e-12)
+    assert wilcoxon(a / 10, b / 10) == wilcoxon(a, b)
+
+
+@pytest.mark.parametrize("n", [8, 13, 40, 120])
+def test_wilcoxon_with_ties_and_equals_is_that_of_scipy(n):
+    a, b = rng(n).integers(0, 6, size=n), rng(n + 1).integers(0, 5, size=n)
+    assert (a == b).any()
+    assert wilcoxon(a, b) == pytest.approx(stats.wilcoxon(a, b).pvalue, rel=1e-12)
 
 
 @pytest.mark.parametrize("values", [[], [np.nan], [0.0, 0.0]])
@@ -142,6 +197,18 @@ def test_welch_t_at_its_edges(a, b, p):
     assert welch_t(a, b) == p
 
 
+@pytest.mark.parametrize(("x", "m"), [(0.1, 2), (0.1, 6), (0.3, 11)])
+def test_welch_t_does_not_test_rounding(x, m):
+    assert welch_t([x] * 3, [x] * m) == 1.0
+    assert welch_t([x] * 3, [2 * x] * m) == 0.0
+
+
+def test_holm_leaves_out_what_was_not_tested():
+    nan = float("nan")
+    assert holm([0.01, nan, 0.03]) == pytest.approx([0.02, nan, 0.03], nan_ok=True)
+    assert holm([nan, nan]) == pytest.approx([nan, nan], nan_ok=True)
+
+
 def test_holm_by_hand():
     # 4*0.01, then 3*0.02, then 2*0.03 below its predecessor 0.06, then 0.2.
     assert holm([0.03, 0.2, 0.01, 0.02]) == pytest.approx([0.06, 0.2, 0.04, 0.06])
@@ -196,6 +263,18 @@ def test_equal_systems_never_differ_and_certain_differences_reach_the_floor():
     call = {"groups": np.arange(30), "trials": 99}
     assert approximate_randomisation(mean, a, a, **call) == 1.0
     assert approximate_randomisation(mean, a, a + 5, **call) == 0.01
+
+
+def test_randomisation_does_not_test_rounding():
+    values = rng(24).random((12, 5))
+    a, b = (side.ravel().view(Values) for side in (values, values[:, ::-1]))
+
+    def total(some):
+        return float(np.cumsum(some)[-1])
+
+    assert total(a) != total(b)
+    dialogue = np.repeat(np.arange(12), 5)
+    assert approximate_randomisation(total, a, b, dialogue, trials=199) == 1.0
 
 
 def test_dialogues_are_swapped_whole():

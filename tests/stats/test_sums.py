@@ -72,6 +72,18 @@ def test_where_there_is_no_interval(interval):
     assert interval(mean_of, with_counts(np.full(8, 0.25))) == (0.25, 0.25)
 
 
+def test_bca_does_not_depend_on_the_unit():
+    # Bootstrap means tie with the observed one in wholes, hence in tenths.
+    values = np.array([1.0, 2, 3, 4, 4, 7, 7, 2])
+    low, high = bca(mean_of, with_counts(values), 2_000)
+    assert bca(mean_of, with_counts(values / 10), 2_000) == pytest.approx((low / 10, high / 10))
+
+
+def test_the_jackknife_of_equal_values_has_no_width():
+    low, high = jackknife_of_sums(mean_of, with_counts(np.full(11, 0.3)))
+    assert low == high == pytest.approx(0.3)
+
+
 def test_the_jackknife_of_a_mean_is_the_t_interval():
     values = rng(6).exponential(size=30)
     expected = stats.t.interval(0.95, 29, values.mean(), stats.sem(values))

@@ -54,6 +54,13 @@ def test_equal_votes_of_five_raters_are_worth_one():
     assert five.verdicts == 5 * one.verdicts
 
 
+def test_items_that_are_voted_on_alike_are_as_many_votes_as_items():
+    # A third of each item's votes is no binary number: rounding must not pass for knowledge.
+    found = by_vote([[WIN, LOSS, LOSS]] * 10)
+    assert found.win.interval == pytest.approx(wilson(1 / 3, 10))
+    assert found.loss.interval == pytest.approx(wilson(2 / 3, 10))
+
+
 @pytest.mark.parametrize(
     ("votes", "reason"),
     [([[2]], "votes must be"), ([1, 0], "votes must be"), ([[NONE]], "there is no vote")],
