@@ -233,6 +233,7 @@ class AdaNDTopic(LSTMAdapter):
         paper=_PAPER,
         year=2020,
     )
+    version = 2
     Config = TopicConfig
     config: TopicConfig
     Model: ClassVar[type[TopicModel]] = TopicModel

@@ -5,8 +5,11 @@ are pairs without next turns (models.md D3). In its first updates an autoencoder
 learns which actions y there are: its recognition network gives q(y|x), and its regulariser keeps
 the average of q over a batch, not each q, close to uniform. Then the autoencoder is frozen, and an
 encoder-decoder learns to answer under argmax q, and a policy p(y|c) to choose y from the context.
-A recogniser that reads the words as expected must find the action again (the attribute loss).
+The recogniser, reading the words as expected, must find the action again (the attribute loss).
 Answers sample y from the policy.
+
+Losses weigh what they weigh in that code: that of the words is a mean over tokens, those of policy
+and attributes are means over the batch and the M variables, the regulariser over the M variables.
 """
 
 from __future__ import annotations
@@ -17,12 +20,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from dialbench.adapter import Card, Run
-from dialbench.neural.data import Batch, Encoded
+from dialbench.neural.data import Batch, Encoded, Ragged, Turns
 from dialbench.neural.dropout import Dropout
 from dialbench.neural.model import DialogueModel, Losses, State, word_loss
 from dialbench.neural.randomness import uniforms
@@ -39,21 +43,27 @@ from .blocks.recurrent import StackedGRU
 class LAEDConfig(WordConfig):
     """Sizes and the two stages; defaults are those of LAED's scripts for dialogue.
 
+    How much is read and written, and the patience, are those of all systems of the AdaND paper.
+
     Attributes:
+        context_tokens: of all turns of a context together, separators between them counted.
         hidden: of every GRU; half of it for the one that reads utterances.
         actions: M, variables of an action.
         values: K, values of each variable.
         autoencoder_updates: how many the first stage takes; `epochs` and `patience` count from
             the epoch in which it ends.
         attribute_weight: of the attribute loss.
-        dropout: on word vectors and before the output.
+        dropout: on word vectors and before the output; never on what the recogniser reads.
     """
 
+    context_tokens: int = 50
+    response_tokens: int = 50
     embedding: int = 200
     learning_rate: float = 1e-3
     batch_size: int = 30
     warmup: int = 0
     clip: float = 3.0
+    patience: int = 5
     hidden: int = 512
     actions: int = 3
     values: int = 5
@@ -70,10 +80,35 @@ class LAEDConfig(WordConfig):
         self.demand_not_negative("attribute_weight")
 
 
+def latest(batch: Batch, limit: int) -> Turns:
+    """The turns of a batch, each context cut to its `limit` latest tokens.
+
+    A separator between two turns counts as one, so that what is left are the very words that
+    `source` keeps for systems to which a context is one string.
+    """
+    if batch.origin is None:
+        raise ValueError("only a batch cut from a split knows its turns")
+    data, rows = batch.origin
+    taken = data.contexts.take(rows)
+    starts, ends = data.turns.starts[taken.values], data.turns.ends[taken.values]
+    until = np.cumsum(ends - starts + 1)
+    behind = np.repeat(until[taken.ends - 1], taken.lengths) - until  # tokens of later turns
+    kept = behind < limit
+    pairs = np.stack([taken.values, np.maximum(starts, ends - (limit - behind))], 1)[kept]
+    distinct, places = np.unique(pairs, axis=0, return_inverse=True)
+    turns = Ragged(data.turns.values, distinct[:, 1], data.turns.ends[distinct[:, 0]])
+    lasts = np.cumsum(kept, dtype=np.int64)[taken.ends - 1]
+    # Numbered from 1, so that what pads the contexts becomes -1.
+    numbers = (places.reshape(-1) + 1).astype(np.int32)
+    contexts = Ragged(numbers, np.append(0, lasts[:-1]), lasts)
+    matrices = turns.padded(np.arange(len(distinct))), contexts.padded(np.arange(len(rows))) - 1
+    return Turns(*(torch.from_numpy(matrix).to(batch.source.device) for matrix in matrices))
+
+
 def imbalance(q: Tensor) -> Tensor:
-    """KL of the batch's average of (B, M, K) distributions from uniform, summed over M, in nats."""
+    """KL of the batch's average of (B, M, K) distributions from uniform, mean over M, in nats."""
     mean = q.mean(0)
-    off: Tensor = torch.special.xlogy(mean, mean * q.shape[-1]).sum()
+    off: Tensor = torch.special.xlogy(mean, mean * q.shape[-1]).sum(-1).mean()
     return off
 
 
@@ -140,11 +175,14 @@ class Autoencoder(nn.Module):
         self.reader = Reader(config.embedding, config.hidden)
         self.actions = nn.Linear(config.hidden, config.actions * config.values)
         self.writer = Writer(config, vocabulary)
-        self.dropout = Dropout(config.dropout)
 
     def recognise(self, vectors: Tensor, real: Tensor) -> Tensor:
-        """Logits of q(y | x), (B, M, K), from word vectors (B, T, e)."""
-        return self.actions(self.reader(self.dropout(vectors), real)).unflatten(-1, self.sizes)  # type: ignore[no-any-return]
+        """Logits of q(y | x), (B, M, K), from word vectors (B, T, e).
+
+        Without dropout, so that a response has the same action whenever it is read. In LAED's code
+        the recogniser's dropout would act between the layers of its GRU, which has one.
+        """
+        return self.actions(self.reader(vectors, real)).unflatten(-1, self.sizes)  # type: ignore[no-any-return]
 
     def of(self, batch: Batch) -> Tensor:
         """`recognise` for the batch's responses."""
@@ -152,7 +190,13 @@ class Autoencoder(nn.Module):
 
 
 class LAEDModel(DialogueModel):
-    """The autoencoder, and the encoder-decoder that answers."""
+    """The autoencoder, and the encoder-decoder that answers.
+
+    The parts of its loss are in nats and summed over the batch: "policy", -log p(y|c) of the action
+    found in the response, and "attribute" are sums over the M variables, "information" a mean.
+    "nll" and "policy" together, the criterion, bound -log p(x|c) from above, as p(x|c) holds this
+    action beside all others.
+    """
 
     criterion: ClassVar[tuple[str, ...]] = ("nll", "policy")
     training_only: ClassVar[tuple[str, ...]] = ("autoencoder",)
@@ -173,9 +217,10 @@ class LAEDModel(DialogueModel):
 
     def read(self, batch: Batch) -> Tensor:
         """The contexts c, (B, h)."""
-        tokens = batch.turns.tokens
-        utterances = self.utterance(self.dropout(self.embedding(tokens)), tokens.ne(PAD))
-        return self.context(Conversation.gather(utterances, batch.turns.contexts))  # type: ignore[no-any-return]
+        turns = latest(batch, self.config.context_tokens)
+        vectors = self.dropout(self.embedding(turns.tokens))
+        utterances = self.utterance(vectors, turns.tokens.ne(PAD))
+        return self.context(Conversation.gather(utterances, turns.contexts))  # type: ignore[no-any-return]
 
     def choices(self, c: Tensor) -> Tensor:
         """Logits of the policy p(y | c), (B, M, K)."""
@@ -221,14 +266,10 @@ class LAEDModel(DialogueModel):
         y = F.gumbel_softmax(logits)
         tops, _ = auto.writer(auto.embedding(batch.inputs), auto.writer.begin(y))
         words = word_loss(tops, auto.writer.output, batch)
-        off = imbalance(q) * len(batch)
-        none = torch.zeros_like(off)
-        parts = {
-            "policy": none,
-            "attribute": none,
-            "information": mutual_information(q) * len(batch),
-        }
-        return _sum(words, off, {name: part.detach() for name, part in parts.items()})
+        none = words.total.new_zeros(())
+        information = mutual_information(q) * len(batch)
+        parts = {"policy": none, "attribute": none, "information": information}
+        return _sum(words, imbalance(q), parts)
 
     def _answer(self, batch: Batch) -> Losses:
         auto, c = self.autoencoder, self.read(batch)
@@ -244,8 +285,8 @@ class LAEDModel(DialogueModel):
             attribute = _nll(auto.recognise(expected, batch.target.ne(PAD)), y)
         information = mutual_information(q.softmax(-1)) * len(batch)
         parts = {"policy": policy, "attribute": attribute, "information": information}
-        further = policy + self.config.attribute_weight * attribute
-        return _sum(words, further, {name: part.detach() for name, part in parts.items()})
+        further = (policy + self.config.attribute_weight * attribute) / y.numel()
+        return _sum(words, further, parts)
 
 
 def _nll(logits: Tensor, y: Tensor) -> Tensor:
@@ -254,8 +295,9 @@ def _nll(logits: Tensor, y: Tensor) -> Tensor:
 
 
 def _sum(words: Losses, further: Tensor, parts: dict[str, Tensor]) -> Losses:
-    total = words.total + further / words.tokens
-    return Losses(total, {**words.parts, **parts}, words.tokens, words.examples)
+    """Words per token, and what is an average of its own."""
+    detached = {name: part.detach() for name, part in parts.items()}
+    return Losses(words.total + further, {**words.parts, **detached}, words.tokens, words.examples)
 
 
 class LAEDTrainer(Trainer):
@@ -291,6 +333,7 @@ class LAED(WordAdapter):
     """Latent actions from an autoencoder."""
 
     name = "laed"
+    version = 2
     card = Card(
         title="LAED",
         family="variational",

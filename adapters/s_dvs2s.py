@@ -175,6 +175,8 @@ class WordsModel(VocabularyModel):
 class VocabularyAdapter(MessageAdapter):
     """What all stages share: they know function words, and start from the training before them."""
 
+    version = 2
+
     def __init__(self, config: Any = None) -> None:
         super().__init__(config)
         self.function_words: tuple[str, ...] = ()

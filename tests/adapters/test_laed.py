@@ -5,17 +5,27 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
-from dialbench_adapters.laed import LAEDConfig, LAEDModel, frozen, imbalance, mutual_information
+from dialbench_adapters.laed import (
+    LAEDConfig,
+    LAEDModel,
+    frozen,
+    imbalance,
+    latest,
+    mutual_information,
+)
+from dialbench_adapters.seq2seq_lstm import LSTMConfig
 
 from dialbench.adapter import Registry, Run
 from dialbench.errors import InputError
+from dialbench.neural.data import build_vocabulary, encode, make_batch
 from dialbench.neural.decoding import decode
 from dialbench.neural.model import count_for_answers, count_parameters
-from dialbench.records import Decoding
-from dialbench.text.vocabulary import PAD
+from dialbench.records import Context, Decoding
+from dialbench.text.vocabulary import PAD, SEP
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -41,6 +51,12 @@ class TestConfig:
         assert (c.autoencoder_updates, c.attribute_weight) == (5_000, 0.1)
         assert (c.learning_rate, c.batch_size, c.clip, c.dropout) == (1e-3, 30, 3.0, 0.3)
 
+    def test_lengths_and_patience_are_those_of_its_peers(self):
+        c, peer = LAEDConfig(), LSTMConfig()
+        found = c.context_tokens, c.response_tokens, c.patience
+        assert found == (50, 50, 5)
+        assert found == (peer.context_tokens, peer.response_tokens, peer.patience)
+
     @pytest.mark.parametrize(
         "option",
         ["actions=0", "values=1", "hidden=1", "autoencoder_updates=0", "attribute_weight=-1.0"],
@@ -57,7 +73,7 @@ class TestMeasures:
         flat = torch.full((10, 3, 5), 0.2, dtype=torch.float64)
         assert imbalance(flat).item() == pytest.approx(0.0, abs=1e-12)
         same = F.one_hot(torch.zeros(10, 3, dtype=torch.long), 5).double()
-        assert imbalance(same).item() == pytest.approx(3 * math.log(5))
+        assert imbalance(same).item() == pytest.approx(math.log(5))
         halves = torch.tensor([[[1.0, 0.0]], [[0.5, 0.5]]])
         expected = 0.75 * math.log(1.5) + 0.25 * math.log(0.5)
         assert imbalance(halves).item() == pytest.approx(expected)
@@ -70,6 +86,95 @@ class TestMeasures:
         torch.manual_seed(1)
         found = mutual_information(torch.randn(50, 3, 5).softmax(-1)).item()
         assert 0 < found < math.log(5)
+
+
+class TestContext:
+    """Of a context of several turns as much is read as of one string, turn by turn."""
+
+    WORDS = ("bakery", "umbrella", "tram", "chess", "soup", "north", "train", "hat")
+
+    @pytest.fixture
+    def cut(self, eight):
+        vocabulary = build_vocabulary(eight, 100)
+
+        def cut(turns: list[list[str]], limit: int):
+            contexts = [Context(context, str(i)) for i, context in enumerate(turns)]
+            return make_batch(encode(contexts, vocabulary, limit), np.arange(len(turns)), "cpu")
+
+        return cut
+
+    @pytest.fixture
+    def reads(self, build, eight, tmp_path):
+        """A trained system with the limit of its defaults, and what it hears and answers."""
+        limit = LAEDConfig().context_tokens
+        adapter = build("laed[autoencoder_updates=2]", context_tokens=limit)
+        run = Run(1, folder=tmp_path)
+        adapter.fit(eight, eight, run)
+
+        def reads(*turns: str):
+            contexts = [Context(turns, "one")]
+            data = encode(contexts, adapter.vocabulary, limit)
+            batch = make_batch(data, np.arange(1), "cpu", 1, "infer")
+            with torch.no_grad():
+                heard = adapter.model.eval().read(batch)
+            return heard, adapter.respond(contexts, Decoding(), run)
+
+        return reads
+
+    def test_a_long_context_is_its_last_50_tokens(self, reads):
+        words = self.WORDS * 8
+        long = " ".join(words[:30]), " ".join(words[3:33]), " ".join(words[5:20])
+        # 15 words, a separator, 30 words, a separator: three words of the first turn are left
+        short = " ".join(words[27:30]), *long[1:]
+        heard, said = reads(*long)
+        assert torch.equal(heard, reads(*short)[0])
+        assert said == reads(*short)[1]
+        assert not torch.equal(heard, reads(" ".join(words[28:30]), *long[1:])[0])
+
+    def test_turns_beyond_the_limit_are_not_there(self, reads):
+        last = " ".join(["hat", "soup"] * 24 + ["tram"])
+        heard, said = reads("our train leaves at nine .", "then hurry !", last)  # 49 words
+        assert torch.equal(heard, reads(last)[0])
+        assert said == reads(last)[1]
+        assert not torch.equal(heard, reads("hurry !", last.removeprefix("hat "))[0])
+
+    def test_short_contexts_are_unchanged(self, ready):
+        _, batch = ready("laed")
+        turns = latest(batch, 50)
+        assert torch.equal(turns.tokens, batch.turns.tokens)
+        assert torch.equal(turns.contexts, batch.turns.contexts)
+
+    @pytest.mark.parametrize("limit", [1, 2, 3, 7, 20])
+    def test_words_are_those_of_the_context_as_one_string(self, cut, limit):
+        random = np.random.default_rng(limit)
+        said = [" ".join(random.choice(self.WORDS, random.integers(1, 9))) for _ in range(6)]
+        contexts = [list(random.choice(said, random.integers(1, 6))) for _ in range(40)]
+        batch = cut(contexts, limit)
+        turns = latest(batch, limit)
+        for row, source, context in zip(turns.contexts, batch.source, contexts, strict=True):
+            kept = [turns.tokens[turn] for turn in row if turn >= 0]
+            joined = [t for turn in kept for t in (*turn[turn.ne(PAD)].tolist(), SEP)][:-1]
+            whole = source[source.ne(PAD)].tolist()
+            assert joined == whole[whole[0] == SEP :]
+            assert len(kept) <= len(context)
+            assert row[: len(kept)].ge(0).all()
+
+    def test_nothing_said_is_an_empty_turn(self, cut):
+        batch = cut([[], ["tram hat"], ["hat", "tram soup"]], 2)
+        turns = latest(batch, 2)
+        lengths = turns.tokens.ne(PAD).sum(1)
+        found = [[lengths[turn].item() for turn in row if turn >= 0] for row in turns.contexts]
+        assert found == [[0], [2], [2]]
+
+    def test_equal_contexts_are_read_once(self, cut):
+        turns = latest(cut([["tram hat", "soup"]] * 3, 3), 3)
+        assert turns.tokens.shape == (2, 1)
+        assert turns.contexts.unique(dim=0).shape == (1, 2)
+
+    def test_turns_are_needed(self, ready):
+        _, batch = ready("laed")
+        with pytest.raises(ValueError, match="cut from a split"):
+            latest(replace(batch, origin=None), 5)
 
 
 class TestAnswering:
@@ -129,7 +234,7 @@ class TestAnswering:
             for given in (batch, replace(batch, target=target, real=real)):
                 torch.manual_seed(1)
                 model.dropout.rate = model.writer.dropout.rate = 0.0
-                model.autoencoder.dropout.rate = model.autoencoder.writer.dropout.rate = 0.0
+                model.autoencoder.writer.dropout.rate = 0.0
                 parts.append({n: p.item() for n, p in model.loss(given, 0).parts.items()})
             assert parts[0] == pytest.approx(parts[1])
 
@@ -185,22 +290,62 @@ class TestStages:
         assert losses.parts["nll"].item() == pytest.approx(nll.item())
         assert losses.parts["policy"].item() == pytest.approx(policy.item())
         assert losses.parts["attribute"].item() == pytest.approx(attribute.item())
-        total = (nll + policy + 0.3 * attribute) / losses.tokens
+        total = nll / losses.tokens + (policy + 0.3 * attribute) / (8 * 3)
         assert losses.total.item() == pytest.approx(total.item())
 
     def test_loss_of_the_autoencoder_by_hand(self, ready, monkeypatch):
         model, batch = ready("laed", seed=None)
         auto = model.autoencoder
-        for dropout in (auto.dropout, auto.writer.dropout):
-            dropout.rate = 0.0
+        auto.writer.dropout.rate = 0.0
         monkeypatch.setattr(F, "gumbel_softmax", lambda logits: logits.softmax(-1))
         q = auto.of(batch).softmax(-1)
         state = auto.writer.action(q.flatten(1))
         logits = auto.writer.output(auto.writer.gru(auto.embedding(batch.inputs), [state])[0])
         nll = F.cross_entropy(logits.flatten(0, 1), batch.target.flatten(), ignore_index=PAD)
         losses = model.train().loss(batch, 0)
-        expected = nll + imbalance(q) * 8 / losses.tokens
-        assert losses.total.item() == pytest.approx(expected.item())
+        assert losses.total.item() == pytest.approx((nll + imbalance(q)).item())
+
+    @pytest.fixture
+    def flat(self, ready):
+        """One that expects every word, action and attribute alike: its losses are logarithms."""
+        model, batch = ready("laed[attribute_weight=0.1]", seed=None)
+        auto = model.autoencoder
+        for layer in (model.writer.output, auto.writer.output, model.policy[-1], auto.actions):
+            layer.weight.data.zero_()
+            layer.bias.data.zero_()
+        return model, batch
+
+    @pytest.mark.parametrize("length", [1, 4, 9])
+    def test_weights_are_those_of_the_code_however_long_responses_are(self, flat, length):
+        model, batch = flat
+        target = batch.target[:, :length]
+        real = target.flatten().ne(PAD).nonzero().squeeze(1)
+        batch = replace(batch, target=target, real=real)
+        words = math.log(model.writer.output.out_features)
+        losses = model.train().loss(batch, model.config.autoencoder_updates)
+        assert losses.total.item() == pytest.approx(words + 1.1 * math.log(5))
+        for part in ("policy", "attribute"):
+            assert losses.parts[part].item() == pytest.approx(8 * 3 * math.log(5))
+        assert model.loss(batch, 0).total.item() == pytest.approx(words)
+        model.autoencoder.actions.bias.data[::5] = 50.0  # the first value of every variable
+        assert model.loss(batch, 0).total.item() == pytest.approx(words + math.log(5))
+
+    def test_validation_counts_the_whole_policy(self, demand_elbo):
+        demand_elbo("laed[autoencoder_updates=1]", "policy")
+
+    def test_an_action_is_the_same_whenever_its_response_is_read(self, ready):
+        model, batch = ready("laed", seed=None, dropout=0.9)
+        auto = model.autoencoder
+        auto.actions.weight.data *= 10.0
+        first = model.config.autoencoder_updates
+        read = {training: auto.train(training).of(batch) for training in (False, True)}
+        assert torch.equal(read[False], auto.of(batch))
+        assert torch.equal(read[False], read[True])
+        assert read[True].argmax(-1).unique().numel() > 1
+        model.dropout.rate = model.writer.dropout.rate = 0.0  # of what answers
+        calm, parts = model.eval().loss(batch, 0).parts, model.train().loss(batch, first).parts
+        for part in ("policy", "attribute", "information"):
+            assert parts[part].item() == pytest.approx(calm[part].item())
 
 
 class TestTraining:
