@@ -7,14 +7,16 @@ choices are written down here, and one set of responses can be scored under all 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dialbench.corpora.base import data_folder
 from dialbench.errors import UnknownName
 from dialbench.files.responses import read_responses
 from dialbench.measures import ScoringSettings, build_metrics, training_split
 from dialbench.metrics.diversity import Denominator
+from dialbench.metrics.meteor15 import MeteorProgram
 from dialbench.records import Score, Split
 from dialbench.scoring import plain, score_responses, system_of
 
@@ -26,16 +28,18 @@ class PaperColumn:
     """A column of a paper's tables.
 
     Attributes:
-        title: as printed.
+        title: as printed, and which recipe it is where another may take its place.
         measure: our name of what it holds.
         percent: whether the paper prints percentages.
         tokenizer: where it differs from the paper's other columns.
+        without_meteor: the column in its place on a machine without METEOR 1.5.
     """
 
     title: str
     measure: str
     percent: bool = False
     tokenizer: str = ""
+    without_meteor: PaperColumn | None = None
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,10 @@ class Convention:
     def recipe(self, column: PaperColumn) -> _Recipe:
         """Tokeniser and denominator of one of the columns."""
         return column.tokenizer or self.tokenizer, self.denominator
+
+    def without_meteor(self) -> Convention:
+        """The same on a machine without METEOR 1.5."""
+        return replace(self, columns=tuple(c.without_meteor or c for c in self.columns))
 
 
 CONVENTIONS = {
@@ -87,10 +95,17 @@ CONVENTIONS = {
                 PaperColumn("D-2", "dist-2"),
                 PaperColumn("MATTR", "mattr"),
                 PaperColumn("MTLD", "mtld"),
-                PaperColumn("METEOR", "meteor"),
+                PaperColumn(
+                    "METEOR 1.5",
+                    "meteor-1.5",
+                    without_meteor=PaperColumn("METEOR-nltk", "meteor"),
+                ),
                 PaperColumn("ROUGE-L", "rouge-l"),
             ),
-            ("The paper names no implementation of METEOR; nltk's is taken.",),
+            (
+                "The paper names no implementation of METEOR: 1.5 is taken where Java and its data "
+                "are, else nltk's.",
+            ),
         ),
         Convention(
             "dvs2s",
@@ -181,6 +196,9 @@ def score_under(
         InputError: a file, name or argument cannot be used.
     """
     chosen = [find(name) for name in names]
+    # Settled before the first file, so that no column holds both.
+    if MeteorProgram.find(data_folder(None if data is None else Path(data))) is None:
+        chosen = [convention.without_meteor() for convention in chosen]
     split = training_split(train, data)
     built = {
         recipe: build_metrics(

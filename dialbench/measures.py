@@ -6,10 +6,12 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from dialbench.corpora.base import data_folder, load_corpus
+from dialbench.corpora import jsonl
+from dialbench.corpora.base import Item, data_folder, load_corpus
 from dialbench.errors import InputError
 from dialbench.metrics import registry, told
 from dialbench.metrics.base import Metric
@@ -19,7 +21,7 @@ from dialbench.metrics.meteor15 import MeteorProgram
 from dialbench.metrics.novelty import Training
 from dialbench.metrics.semantic import SentenceModel
 from dialbench.metrics.wordnet import WordNet
-from dialbench.records import Split, fingerprint_of
+from dialbench.records import Dialogue, Example, Split, fingerprint_of
 from dialbench.text import vectors as word_vectors
 from dialbench.text.tokenizer import tokenizer as find_tokenizer
 from dialbench.text.vectors import Vectors
@@ -38,7 +40,7 @@ class ScoringSettings:
     Attributes:
         metrics: names of the measures, in the order of the columns.
         tokenizer: name of the tokeniser for responses, references and training text.
-        denominator: what Distinct divides by.
+        denominator: what Distinct divides by; None: tokens, within one response n-grams.
         vectors: a file of word vectors; None trains them on the training split.
         data: the data folder, where WordNet is looked for first; None = $DIALBENCH_DATA or the
             user cache.
@@ -52,7 +54,7 @@ class ScoringSettings:
 
     metrics: tuple[str, ...] = registry.DEFAULT
     tokenizer: str = "default"
-    denominator: Denominator = "tokens"
+    denominator: Denominator | None = None
     vectors: str | None = None
     data: str | None = None
     vocabulary: int | None = None
@@ -67,7 +69,7 @@ class ScoringSettings:
         *,
         metrics: Iterable[str] | None = None,
         tokenizer: str = "default",
-        denominator: Denominator = "tokens",
+        denominator: Denominator | None = None,
         vectors: str | Path | None = None,
         data: str | Path | None = None,
         vocabulary: int | None = None,
@@ -128,7 +130,7 @@ def build_metrics(
     needed = registry.needs(settings.metrics)
     token_lists = None
     if train is not None and needed & {"train", "vectors"}:
-        token_lists = [tokenize(turn) for turn in _turns(train)]
+        token_lists = [tokenize(turn) for turn in turns_of(train)]
     resources: dict[str, Any] = {"vocabulary": settings.vocabulary}
     if "vectors" in needed:
         found = _vectors(settings, token_lists, cache)
@@ -159,15 +161,40 @@ def build_metrics(
 def training_split(
     train: Split | str | Path | None, data: str | Path | None = None
 ) -> Split | None:
-    """The training split of a corpus by its name, or of a file of conversations.
+    """Text to learn from, contexts uncut: that of a corpus, or all of a file of conversations.
+
+    Of a corpus, which a name or a folder of three files stands for, it is the training split. Of
+    a single file it is every line but those marked valid or test.
 
     Raises:
-        InputError: there is no such corpus, or it cannot be read.
+        InputError: there is no such corpus, it cannot be read, or all lines of the file are
+            marked.
     """
     if train is None or isinstance(train, Split):
         return train
-    folder = None if data is None else Path(data)
-    return load_corpus(str(train), data=folder, where="--train").train
+    name = str(train)
+    if jsonl.is_single_file(name):
+        examples = tuple(_whole(jsonl.read_training(Path(name)), least=1))
+        if not examples:
+            raise InputError(
+                "no line is training text",
+                where=f"--train {name}",
+                hint='Lines marked "split": "valid" or "test" are left out.',
+            )
+    else:
+        folder = None if data is None else Path(data)
+        corpus = load_corpus(name, data=folder, where="--train")
+        examples = tuple(_whole(corpus.items["train"], least=2))
+    return Split("train", examples)
+
+
+def _whole(items: Iterable[Item], least: int) -> Iterator[Example]:
+    """Ready-made examples as they are, dialogues of at least so many turns as one example each."""
+    for item in items:
+        if not isinstance(item, Dialogue):
+            yield item
+        elif len(item.turns) >= least:
+            yield Example(item.id, item.id, item.turns[:-1], item.turns[-1:])
 
 
 def _judge(model: str | None, judged: Path | None) -> dict[str, Any]:
@@ -208,11 +235,46 @@ def _key(token_lists: Iterable[Sequence[str]]) -> str:
     return fingerprint_of({"text": digest.hexdigest(), **_TRAINING, "gensim": version("gensim")})
 
 
-def _turns(split: Split) -> Iterator[str]:
-    """Each turn of the split once: a dialogue's first context and every response to it."""
-    dialogue = None
+def turns_of(split: Split) -> Iterator[str]:
+    """Each turn of the split once, as contexts and references show its dialogues growing.
+
+    What is said again at another place of the dialogue counts again.
+    """
+    longest = max((len(example.context) for example in split), default=0)
+    dialogues: dict[str, list[set[str]]] = {}
     for example in split:
-        if example.dialogue_id != dialogue:
-            yield from example.context
-            dialogue = example.dialogue_id
-        yield from example.references
+        said = dialogues.setdefault(example.dialogue_id, [])
+        cut = len(example.context) == longest
+        start = _start(example.context, said, cut=cut)
+        places = (*((turn,) for turn in example.context), example.references)
+        for place, turns in enumerate(places, start):
+            if place == len(said):
+                said.append(set())
+            for turn in turns:
+                if turn not in said[place]:
+                    said[place].add(turn)
+                    yield turn
+
+
+def _start(context: Sequence[str], said: Sequence[set[str]], *, cut: bool) -> int:
+    """The place in a dialogue at which a context begins.
+
+    Args:
+        context: turns.
+        said: what was said at each place of the dialogue so far.
+        cut: whether the context may lack turns at its beginning.
+    """
+
+    def fits(start: int) -> bool:
+        known = said[start : start + len(context)]
+        return all(turn in heard for turn, heard in zip(context, known, strict=False))
+
+    if not cut and fits(0):
+        return 0
+    # The latest place where all of it was said before, else where most of its beginning was.
+    latest = len(said) - len(context)
+    for start in chain(range(latest, -1, -1), range(max(latest + 1, 0), len(said))):
+        if fits(start):
+            return start
+    # Another branch of the dialogue, or turns of it that no example showed.
+    return 0 if said and context and context[0] in said[0] else len(said)

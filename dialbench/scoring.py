@@ -78,7 +78,7 @@ def score(
     *,
     metrics: Iterable[str] | None = None,
     tokenizer: str = "default",
-    denominator: Denominator = "tokens",
+    denominator: Denominator | None = None,
     vectors: str | Path | None = None,
     train: Split | str | Path | None = None,
     data: str | Path | None = None,
@@ -99,7 +99,7 @@ def score(
             the variants of single papers, and those within contexts only where several responses
             to a context are given.
         tokenizer: name of the tokeniser.
-        denominator: what Distinct divides by.
+        denominator: what Distinct divides by; None: tokens, within one response n-grams.
         vectors: a file of word vectors.
         train: training text for novelty, ead-n and, where no file is given, word vectors: a
             split, the name of a corpus or a file of conversations.

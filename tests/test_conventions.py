@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import math
 
+import numpy as np
 import pytest
 
 from dialbench.conventions import CONVENTIONS, find, score_under
 from dialbench.errors import UnknownName
 from dialbench.metrics import registry
+from dialbench.metrics.meteor15 import MeteorProgram
 from dialbench.reporting.conventions import comparison_of, table_of
 from dialbench.reporting.presentation import column_of
 
@@ -37,6 +39,12 @@ def vectors(tmp_path):
     return path
 
 
+@pytest.fixture(autouse=True)
+def without_meteor(monkeypatch):
+    """Columns are those of a machine without METEOR 1.5, whatever this one has."""
+    monkeypatch.setattr(MeteorProgram, "find", lambda data: None)
+
+
 def scored(name, responses, **resources):
     (report,) = score_under([name], [responses], **resources)
     return report["metrics"]
@@ -47,7 +55,49 @@ def test_each_convention_has_the_columns_that_its_paper_prints():
 
     for name, paper in [("rl", "rl-transformer"), ("dvs2s", "dvs2s"), ("adand", "adand")]:
         printed = load_table(paper, "1").columns
-        assert [column.title for column in CONVENTIONS[name].columns] == list(printed)
+        for convention in (CONVENTIONS[name], CONVENTIONS[name].without_meteor()):
+            titles = [column.title for column in convention.columns]
+            plain = [title.removesuffix(" 1.5").removesuffix("-nltk") for title in titles]
+            assert plain == list(printed)
+
+
+@pytest.fixture
+def meteor(tmp_path, monkeypatch):
+    """A data folder, whose `meteor` is a program where the test has put one."""
+
+    class Program(MeteorProgram):
+        name = "stub"
+
+        def counts(self, texts):
+            return np.tile([2.0, 2.0, 0, 0, 1, 1, *[0.0] * 14, 1, 1, 1], (len(texts), 1))
+
+    def find(data):
+        return Program("java", data) if (data / "meteor").is_dir() else None
+
+    monkeypatch.setattr(MeteorProgram, "find", find)
+    return tmp_path
+
+
+def test_meteor_of_rl_is_1_5_where_it_is_at_hand_and_else_nltks_by_its_name(responses, meteor):
+    without = scored("rl", responses, data=meteor)
+    assert "METEOR 1.5" not in without
+    assert without["METEOR-nltk"]["measure"] == "meteor"
+    assert without["METEOR-nltk"]["signature"].startswith("meteor-nltk|")
+    (meteor / "meteor").mkdir()
+    reports = score_under(["rl"], [responses, responses], data=meteor)
+    for there in (report["metrics"] for report in reports):
+        assert "METEOR-nltk" not in there
+        assert there["METEOR 1.5"]["measure"] == "meteor-1.5"
+        assert "|scope:response|" in there["METEOR 1.5"]["signature"]
+        assert there["METEOR 1.5"]["value"] is not None
+        assert [t for t in there if "METEOR" not in t] == [t for t in without if "METEOR" not in t]
+    titles = [column.title for column in table_of(reports, []).columns]
+    assert titles == list(reports[0]["metrics"])
+
+
+def test_no_measure_takes_the_place_of_meteor_1_5_in_dialogved(responses, meteor):
+    score = scored("dialogved", responses, data=meteor)["METEOR (AVSD)"]
+    assert (score["measure"], score["value"]) == ("meteor-coco", None)
 
 
 def test_distinct_follows_the_papers_denominator(responses):

@@ -40,7 +40,7 @@ _train = click.option(
 @click.option(
     "--denominator",
     type=click.Choice(["tokens", "ngrams"]),
-    help="What dist-n divides by.  [default: tokens]",
+    help="What Distinct divides by.  [default: tokens; intra-dist-n: ngrams]",
 )
 @click.option(
     "--convention",

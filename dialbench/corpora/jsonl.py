@@ -3,7 +3,7 @@
 A dialogue is `{"turns": [...]}`, an example `{"context": [...], "references": [...]}`; both may
 have an `id` and, in a single file, a `split`; an example may name its `dialogue_id`. Other keys
 are ignored. Three files `train.jsonl`, `valid.jsonl`, `test.jsonl` in a folder are the splits; a
-single file is split by the suite.
+single file is split by the suite, unless it is wanted as training text alone.
 """
 
 from __future__ import annotations
@@ -70,9 +70,33 @@ def read(path: Path) -> Contents:
     return reader.contents
 
 
+def is_single_file(name: str) -> bool:
+    """Whether a corpus of this name is one file, which holds no splits but those its lines name."""
+    return name.endswith((".jsonl", ".jsonl.xz")) and not Path(name).is_dir()
+
+
+def read_training(path: Path) -> list[Item]:
+    """All of a single file that is not marked as belonging to valid or test, in its order.
+
+    Raises:
+        InputError: as `read`.
+    """
+    reader = _Reader(unmarked="train")
+    reader.read(path, None)
+    return reader.contents.items["train"]
+
+
 class _Reader:
-    def __init__(self) -> None:
+    """Reads lines into splits.
+
+    Args:
+        unmarked: the split of lines that name none, in a file that is none; None keeps them for
+            `divide`.
+    """
+
+    def __init__(self, unmarked: str | None = None) -> None:
         self.contents = Contents()
+        self._unmarked = unmarked
         self._undivided: list[Item] = []
         self._places: dict[str, str] = {}
 
@@ -89,7 +113,7 @@ class _Reader:
                 )
             name = f"line-{number}" if split is None else f"{split}-{number}"
             item = self._item(line, name, where)
-            chosen = split or line.split
+            chosen = split or line.split or self._unmarked
             if chosen:
                 self.contents.items[chosen].append(_in_split(item, chosen))
             else:

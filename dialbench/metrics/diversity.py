@@ -169,24 +169,34 @@ class RarefiedDistinct(_NgramCounts):
 class IntraDistinct(MeanMetric):
     """intra-dist-n: mean over responses of different n-grams / n-grams of one response.
 
-    Responses shorter than n have no n-grams and are left out. In (0, 1].
+    Responses shorter than n have no n-grams and are left out. By tokens they count 0, and one
+    without repetition has (length - n + 1) / length. In [0, 1].
+
+    Args:
+        n: length of the n-grams.
+        tokenizer: name of the tokeniser.
+        denominator: "ngrams" or "tokens".
     """
 
-    def __init__(self, n: int, tokenizer: str) -> None:
-        super().__init__(f"intra-dist-{n}", f"intra-dist-{n}|scope:response", tokenizer)
-        self._n = n
+    def __init__(self, n: int, tokenizer: str, denominator: Denominator = "ngrams") -> None:
+        recipe = f"intra-dist-{n}|scope:response"
+        if denominator != "ngrams":
+            recipe += f"|denominator:{denominator}"
+        super().__init__(f"intra-dist-{n}", recipe, tokenizer)
+        self._n, self._denominator = n, denominator
 
     def values(self, texts: Texts) -> NDArray[np.float64]:
         """(responses,) share of different n-grams in each response."""
         shares = [
-            distinct_by(block.responses, np.arange(len(block)), self._n, "ngrams")
+            distinct_by(block.responses, np.arange(len(block)), self._n, self._denominator)
             for block in texts.blocks(BLOCK_TOKENS)
         ]
         return np.concatenate([np.empty(0), *shares])
 
     def absence(self) -> str:
         """No response is long enough."""
-        return f"no response has {self._n} tokens"
+        long = self._n if self._denominator == "ngrams" else 1
+        return f"no response has {long} token{'s' if long > 1 else ''}"
 
 
 def distinct_by(

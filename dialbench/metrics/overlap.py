@@ -18,6 +18,9 @@ ORDERS = 4
 
 Smoothing = Literal["none", "exp", "coco"]
 _NAMES = {"none": "bleu-{}", "exp": "sacrebleu-{}", "coco": "bleu-coco-{}"}
+_SACREBLEU = "2.6.0"
+"""The version of sacreBLEU that `exp` follows."""
+_CASED = {"whitespace", "13a"}
 
 
 class Bleu(Metric[Dense]):
@@ -33,11 +36,15 @@ class Bleu(Metric[Dense]):
         smoothing: "none" is what sacreBLEU gives with tokeniser and smoothing off, divided by
             100; "exp" (sacrebleu-n) what it gives by default, where the k-th order without a
             match counts 1 / 2^k of a match; "coco" (bleu-coco-n) the COCO caption toolkit,
-            which adds 1e-15 to matches and 1e-9 to n-grams.
+            which adds 1e-15 to matches and 1e-9 to n-grams. The signature of "exp" has the
+            fields of sacreBLEU's own.
     """
 
     def __init__(self, n: int, tokenizer: str, smoothing: Smoothing = "none") -> None:
         recipe = f"bleu|orders:1-{n}|scope:corpus|smooth:{smoothing}|length:closest"
+        if smoothing == "exp":
+            case = "mixed" if tokenizer in _CASED else "lc"
+            recipe += f"|nrefs:var|case:{case}|eff:no|version:{_SACREBLEU}"
         super().__init__(_NAMES[smoothing].format(n), recipe, tokenizer)
         self._n = n
         self._precisions = {"none": _plain, "exp": _exponential, "coco": _coco}[smoothing]

@@ -40,6 +40,8 @@ from dialbench.metrics.within import WithinDistinct, WithinSelfBleu, WithinVendi
 from dialbench.metrics.wordnet import WordNet
 from dialbench.text.vectors import Vectors
 
+_DENOMINATORS: dict[str, Denominator] = {"tokens": "tokens", "ngrams": "ngrams"}
+
 
 @dataclass(frozen=True)
 class MetricSettings:
@@ -47,7 +49,7 @@ class MetricSettings:
 
     Attributes:
         tokenizer: name of the tokeniser that the texts go through.
-        denominator: what Distinct divides by.
+        denominator: what Distinct divides by; None: tokens, within one response n-grams.
         wordnet: where synonyms come from.
         meteor: the program of METEOR 1.5.
         vectors: word vectors of the embedding measures.
@@ -63,7 +65,7 @@ class MetricSettings:
     """
 
     tokenizer: str = "default"
-    denominator: Denominator = "tokens"
+    denominator: Denominator | None = None
     wordnet: WordNet | None = None
     meteor: MeteorProgram | None = None
     vectors: Vectors | None = None
@@ -90,15 +92,17 @@ class _Entry:
 
 
 def _distinct(n: int) -> _Entry:
-    return _Entry(Distinct, lambda s: Distinct(n, s.tokenizer, s.denominator))
+    return _Entry(Distinct, lambda s: Distinct(n, s.tokenizer, s.denominator or "tokens"))
 
 
 def _within_distinct(n: int) -> _Entry:
-    return _Entry(WithinDistinct, lambda s: WithinDistinct(n, s.tokenizer, s.denominator))
+    return _Entry(
+        WithinDistinct, lambda s: WithinDistinct(n, s.tokenizer, s.denominator or "tokens")
+    )
 
 
 def _intra_distinct(n: int) -> _Entry:
-    return _Entry(IntraDistinct, lambda s: IntraDistinct(n, s.tokenizer))
+    return _Entry(IntraDistinct, lambda s: IntraDistinct(n, s.tokenizer, s.denominator or "ngrams"))
 
 
 def _bleu(n: int, smoothing: Smoothing = "none") -> _Entry:
@@ -172,6 +176,7 @@ _ASKED_FOR = {
     "mauve": _Entry(Mauve, lambda s: Mauve(s.tokenizer, s.mauve)),
     "vendi": _Entry(Vendi, lambda s: Vendi(s.tokenizer, s.sentences)),
     **{name: _entailment(name, kind) for name, kind in ENTAILMENT.items()},
+    "intra-dist-3": _intra_distinct(3),
     **{f"rare-dist-{n}": _rarefied(n) for n in (1, 2, 3)},
     **{f"ent-mm-{n}": _entropy(n, corrected=True) for n in (1, 2, 3, 4)},
     "copy-rate": _against_training(CopyRate),
@@ -235,7 +240,7 @@ def restore(name: str, signature: str, missing: str) -> Metric[Any]:
     kinds = fields.get("V", "")
     settings = MetricSettings(
         fields.get("tok", ""),
-        "ngrams" if fields.get("denominator") == "ngrams" else "tokens",
+        _DENOMINATORS.get(fields.get("denominator", "")),
         vocabulary=int(kinds) if kinds.isdecimal() else None,
     )
     metric = _entry(name, "").make(settings)

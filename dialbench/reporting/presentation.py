@@ -19,7 +19,7 @@ _KNOWN = {
         Column("mattr", "MATTR-4", group=_LEXICAL),
         Column("mattr-50", "MATTR-50", group=_LEXICAL),
         *(Column(f"dist-{n}", f"Dist-{n}", group=_DIVERSITY) for n in (1, 2, 3)),
-        *(Column(f"intra-dist-{n}", f"Intra-dist-{n}", group=_DIVERSITY) for n in (1, 2)),
+        *(Column(f"intra-dist-{n}", f"Intra-dist-{n}", group=_DIVERSITY) for n in (1, 2, 3)),
         *(Column(f"ead-{n}", f"EAD-{n}", group=_DIVERSITY) for n in (1, 2)),
         *(Column(f"ent-{n}", f"Ent-{n}", digits=2, group=_DIVERSITY) for n in (1, 2, 3, 4)),
         *(Column(f"rare-dist-{n}", f"Rare-dist-{n}", group=_DIVERSITY) for n in (1, 2, 3)),

@@ -113,7 +113,7 @@ class RunnableSuite(_Part):
         summary: one line for people; the table's caption.
         paper, table: what it stands beside.
         preset, seeds, context_turns: of a run that does not say otherwise.
-        denominator: what Distinct divides by.
+        denominator: what Distinct divides by; None: tokens, within one response n-grams.
         notes: what belongs under the table.
     """
 
@@ -124,7 +124,7 @@ class RunnableSuite(_Part):
     preset: str = "quick"
     seeds: tuple[int, ...] | None = Field(default=None, min_length=1)
     context_turns: PositiveInt | None = None
-    denominator: Literal["tokens", "ngrams"] = "tokens"
+    denominator: Literal["tokens", "ngrams"] | None = None
     notes: tuple[str, ...] = ()
     groups: tuple[Group, ...] = Field(alias="group", min_length=1)
     rows: tuple[SuiteRow, ...] = Field(alias="row", min_length=1)

@@ -98,6 +98,21 @@ def test_no_note_where_every_line_names_its_split(write) -> None:
     assert load_corpus(str(write("a.jsonl", _lines(*lines)))).notes == ()
 
 
+def test_training_text_is_every_line_but_those_marked_otherwise(write) -> None:
+    lines = _dialogues(7)
+    lines[1]["split"], lines[3]["split"], lines[4]["split"] = "train", "valid", "test"
+    path = write("a.jsonl.xz", _lines(*lines))
+    assert [item.id for item in jsonl.read_training(path)] == ["d0", "d1", "d2", "d5", "d6"]
+    assert sum(map(len, _ids(load_corpus(str(path))).values())) == 7
+
+
+def test_a_folder_and_a_known_corpus_are_no_single_files(write) -> None:
+    assert jsonl.is_single_file("a.jsonl")
+    assert jsonl.is_single_file("a.jsonl.xz")
+    assert not jsonl.is_single_file("dailydialog")
+    assert not jsonl.is_single_file(str(write("own.jsonl/train.jsonl", "x").parent))
+
+
 def test_too_few_dialogues_to_split(write) -> None:
     assert "train has no example" in _message(write("a.jsonl", _lines(*_dialogues(2))))
 

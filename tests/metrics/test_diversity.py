@@ -17,6 +17,7 @@ from dialbench.metrics.diversity import (
     IntraDistinct,
     RarefiedDistinct,
 )
+from dialbench.metrics.registry import MetricSettings, create, restore
 
 responses = st.lists(
     st.lists(st.sampled_from("abc"), max_size=6).map(" ".join), min_size=1, max_size=8
@@ -57,7 +58,7 @@ def test_no_ngram_crosses_the_border_of_two_responses(texts_of):
     assert value(Distinct(2, "whitespace", "tokens"), texts_of(["a", "b"])) == 0.0
 
 
-@given(responses=responses, n=st.integers(1, 2))
+@given(responses=responses, n=st.integers(1, 3))
 def test_intra_equals_counting_by_hand(texts_of, responses, n):
     statistics = IntraDistinct(n, "whitespace").statistics(texts_of(responses))
     expected = [naive([response], n, "ngrams") for response in responses]
@@ -67,6 +68,18 @@ def test_intra_equals_counting_by_hand(texts_of, responses, n):
     assert metric.count(statistics) == len(there)
     mean = math.fsum(there) / len(there) if there else math.nan
     assert metric.score(statistics) == pytest.approx(mean, abs=0, nan_ok=True)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_intra_is_per_n_gram_unless_tokens_are_asked_for(texts_of, n):
+    texts = texts_of(["a b a b", "c", ""])
+    for denominator in (None, "tokens", "ngrams"):
+        (metric,) = create([f"intra-dist-{n}"], MetricSettings("whitespace", denominator))
+        expected = [naive([r], n, denominator or "ngrams") for r in ("a b a b", "c", "")]
+        np.testing.assert_array_equal(metric.per_response(metric.statistics(texts)), expected)
+        divided = "|denominator:tokens" if denominator == "tokens" else ""
+        assert metric.signature == f"intra-dist-{n}|scope:response{divided}|tok:whitespace|v:1"
+        assert restore(metric.name, metric.signature, "").signature == metric.signature
 
 
 def test_the_signature_names_the_denominator_and_the_tokeniser():

@@ -138,3 +138,20 @@ def test_six_hundred_tokens_are_a_response_like_any_other(texts_of, every_metric
 def test_default_tokens_of_unusual_text(texts_of, every_metric):
     texts = texts_of(["!!! 😀😀", "你好。", " \n\t "], tokenize="default")
     assert texts.responses.lengths.tolist() == [5, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("\N{GRINNING FACE}", 1),
+        ("\N{HEAVY BLACK HEART}\N{VARIATION SELECTOR-16}", 2),
+        ("\N{THUMBS UP SIGN}\N{EMOJI MODIFIER FITZPATRICK TYPE-4}", 2),
+        ("\N{REGIONAL INDICATOR SYMBOL LETTER D}\N{REGIONAL INDICATOR SYMBOL LETTER E}", 2),
+        ("\N{MAN}\N{ZERO WIDTH JOINER}\N{WOMAN}\N{ZERO WIDTH JOINER}\N{GIRL}", 5),
+        ("caf\N{LATIN SMALL LETTER E WITH ACUTE}", 1),
+        ("cafe\N{COMBINING ACUTE ACCENT}", 2),
+        ("cafe\N{COMBINING ACUTE ACCENT}s", 3),
+    ],
+)
+def test_each_code_point_of_an_emoji_and_each_lone_accent_is_a_token(texts_of, text, tokens):
+    assert texts_of([text], tokenize="default").responses.lengths.tolist() == [tokens]

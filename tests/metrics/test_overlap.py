@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from rouge_score import rouge_scorer
 from sacrebleu.metrics import BLEU
 
 from dialbench.metrics.overlap import Bleu, RougeL, common_subsequence
+from dialbench.text.tokenizer import tokenizer
 
 sentence = st.lists(st.sampled_from("abcde"), max_size=9).map(" ".join)
 example = st.tuples(sentence, st.lists(sentence, min_size=1, max_size=3).map(tuple))
@@ -101,3 +103,40 @@ def test_smoothed_bleu_is_that_of_sacrebleu(texts_of, examples, n):
     expected = peer.corpus_score([response for response, _ in examples], streams).score / 100
     actual = value(Bleu(n, "whitespace", "exp"), texts_of(*zip(*examples, strict=True)))
     assert actual == pytest.approx(expected, rel=1e-12, abs=1e-15)
+
+
+@pytest.mark.parametrize("name", ["default", "whitespace", "parlai", "bert", "13a"])
+def test_the_signature_of_smoothed_bleu_is_that_of_sacrebleu(name):
+    lowered = tokenizer(name)("Bee") == ["bee"]
+    peer = BLEU(lowercase=lowered)
+    # The second response has one reference fewer, as may be with us.
+    peer.corpus_score(["a b", "c"], [["a b", "c"], ["a", None]])
+    theirs = dict(field.split(":") for field in str(peer.get_signature()).split("|"))
+    ours = dict(field.split(":") for field in Bleu(4, name, "exp").signature.split("|")[1:])
+    assert ours.pop("tok") == name
+    assert theirs["tok"] == "13a"
+    assert {key: ours[key] for key in ("nrefs", "case", "eff", "smooth")} == {
+        key: theirs[key] for key in ("nrefs", "case", "eff", "smooth")
+    }
+    assert re.fullmatch(r"\d+\.\d+\.\d+", ours["version"])
+
+
+@pytest.mark.parametrize("smoothing", ["none", "coco"])
+def test_other_bleu_has_the_signature_it_had(smoothing):
+    expected = f"bleu|orders:1-2|scope:corpus|smooth:{smoothing}|length:closest|tok:default|v:1"
+    assert Bleu(2, "default", smoothing).signature == expected
+
+
+@given(examples, st.integers(2, 4))
+def test_the_precision_of_one_order_follows_from_two_values(texts_of, examples, n):
+    texts = texts_of(*zip(*examples, strict=True))
+    below, value_of_n = (value(Bleu(k, "whitespace"), texts) for k in (n - 1, n))
+    if not below:
+        return
+    peer = BLEU(tokenize="none", smooth_method="none", max_ngram_order=n, force=True)
+    most = max(len(references) for _, references in examples)
+    padded = [(*own, *[own[0]] * (most - len(own))) for _, own in examples]
+    streams = [list(stream) for stream in zip(*padded, strict=True)]
+    found = peer.corpus_score([response for response, _ in examples], streams)
+    expected = found.bp * found.precisions[n - 1] / 100
+    assert value_of_n**n / below ** (n - 1) == pytest.approx(expected, rel=1e-9, abs=1e-15)

