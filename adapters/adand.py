@@ -9,9 +9,9 @@ by gates (eq. 13).
 The topics learn from the words of conversations alone: theta is drawn from the prior also in
 training, and no gradient of the responses reaches it. The code therefore makes two updates a
 batch; here they are one, as no weight belongs to both, and each part's gradient is clipped by
-itself. Clipped together, the larger one, at first a thousand times the other, would choke it. The
-code's step of annealing counts both updates, ours batches: half as many. The paper's bag-of-words
-loss is not in the code, and not here.
+itself. Clipped together, the larger one, at first the responses' by a hundred times and more, would
+choke the other. The code's step of annealing counts both updates, ours batches: half as many. The
+paper's bag-of-words loss is not in the code, and not here.
 """
 
 from __future__ import annotations

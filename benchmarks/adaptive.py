@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from systems import Side, synthetic
+from systems import Side, synthetic, wait
 
 from dialbench.adapter import Registry
 from dialbench.neural.data import Batch, answering_rows, encode, make_batch
@@ -86,17 +86,13 @@ def cases(side: Side, ready: list[Batch]) -> float:
     """Cases a second of one round."""
     dtype = dtype_of(side.adapter.config.precision, side.device)
     side.model.eval()
-    start = _now(side.device)
+    wait(side.device)
+    start = time.perf_counter()
     for batch in ready:
         with autocast(side.device, dtype):
             side.adapter.answer(side.model, batch, Decoding())
-    return len(side.contexts) / (_now(side.device) - start)
-
-
-def _now(device: str) -> float:
-    if device.startswith("cuda"):
-        torch.cuda.synchronize()
-    return time.perf_counter()
+    wait(side.device)
+    return len(side.contexts) / (time.perf_counter() - start)
 
 
 def summary(rounds: list[dict[str, float]], name: str) -> dict[str, float]:

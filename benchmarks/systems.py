@@ -157,7 +157,7 @@ class Side:
         self.model.train()
         for batch in rows[:3]:
             trainer._update(batch)
-        _wait(self.device)
+        wait(self.device)
         examples = tokens = 0
         start = time.perf_counter()
         for batch in rows[3:]:
@@ -166,7 +166,7 @@ class Side:
             tokens += int(data.source.lengths[batch].sum() + data.target.lengths[batch].sum())
             if time.perf_counter() - start > seconds:
                 break
-        _wait(self.device)
+        wait(self.device)
         return examples, tokens, time.perf_counter() - start
 
     def _answer(self) -> float:
@@ -198,7 +198,7 @@ class Side:
         batch = make_batch(data, torch.arange(len(some)).numpy(), self.device, 1, "infer")
         start = time.perf_counter()
         self.model.draws(batch)
-        _wait(self.device)
+        wait(self.device)
         spent = time.perf_counter() - start
         share = spent / len(some) * len(self.contexts) / answered
         drawn = len(some) * self.model.random.numbers
@@ -235,7 +235,8 @@ def table(systems: dict[str, dict[str, float]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _wait(device: str) -> None:
+def wait(device: str) -> None:
+    """Until the device has done what it was given."""
     if device.startswith("cuda"):
         torch.cuda.synchronize()
 

@@ -54,7 +54,7 @@ def retold(curve: Sequence[Mapping[str, float]], of: str) -> list[dict[str, floa
         of: what they are losses of; they become "train_<of>" and "valid_<of>".
     """
     return [
-        {"epoch": row["epoch"], **{f"{s}_{of}": row[f"{s}_loss"] for s in ("train", "valid")}}
+        {"epoch": row["epoch"], f"train_{of}": row["train_loss"], f"valid_{of}": row["valid_loss"]}
         for row in curve
     ]
 

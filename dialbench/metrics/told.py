@@ -54,14 +54,14 @@ def _perplexity(result: Result, _: Responses) -> tuple[float, str]:
     kept = result.facts.get("best_epoch")
     for row in result.curve:
         if row.get("epoch") == kept and "valid_loss" in row:
-            return math.exp(row["valid_loss"]), _kinds(result)
+            return math.exp(row["valid_loss"]), _over(result)
     raise _Untold("the system tells no likelihood of responses")
 
 
 def _context_gain(result: Result, _: Responses) -> tuple[float, str]:
     if "context_gain" not in result.facts:
         raise _Untold("the system tells no likelihood of responses to other contexts")
-    return float(result.facts["context_gain"]), _kinds(result)
+    return float(result.facts["context_gain"]), _over(result)
 
 
 def _fact(name: str, missing: str) -> Callable[[Result, Responses], tuple[float, str]]:
@@ -73,10 +73,10 @@ def _fact(name: str, missing: str) -> Callable[[Result, Responses], tuple[float,
     return tell
 
 
-def _kinds(result: Result) -> str:
+def _over(result: Result) -> str:
     """What a likelihood is over: only values over the same compare."""
-    over = {"V": result.facts.get("vocabulary"), "within": result.facts.get("likelihood_within")}
-    return "|".join(f"{name}:{value}" for name, value in over.items() if value)
+    said = {"V": result.facts.get("vocabulary"), "within": result.facts.get("likelihood_within")}
+    return "|".join(f"{name}:{value}" for name, value in said.items() if value)
 
 
 def _size(kind: str) -> Told:

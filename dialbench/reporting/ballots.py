@@ -17,13 +17,13 @@ from dialbench.reporting.marks import Marks, Rules, Sample, mark
 from dialbench.reporting.votes import Vote, plain
 from dialbench.stats.agreement import Agreement, cohen_kappa, fleiss_kappa
 from dialbench.stats.clusters import ClusteredMean, Estimate
+from dialbench.stats.rounding import deviations
 from dialbench.stats.significance import differences
 from dialbench.stats.verdicts import Verdicts, by_item, by_vote, share_of
 
 KAPPA = "kappa"
 NOT_JUDGED = "not judged"
 _FEWEST = 2  # pairs that a t-test needs
-_ROUNDING = 1e-9  # far below what two means of a few ratings can differ by
 _SHARES: dict[str, Callable[[Verdicts], Estimate]] = {
     "win": lambda found: found.win,
     "tie": lambda found: found.tie,
@@ -237,4 +237,4 @@ def _of_ratings(table: NDArray[np.float64], statistic: str) -> Estimate:
 
 def _is_even(gaps: NDArray[np.float64]) -> bool:
     """Whether all differences are one and the same, other than 0."""
-    return bool(np.ptp(gaps) < _ROUNDING < abs(gaps[0]))
+    return bool(gaps.all()) and not deviations(gaps).any()
