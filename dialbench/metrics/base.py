@@ -90,6 +90,20 @@ class Metric(ABC, Generic[S]):
         """
         return self.score(statistics)
 
+    def score_subsets(
+        self, statistics: S, groups: NDArray[np.int64], kept: NDArray[np.bool_]
+    ) -> NDArray[np.float64]:
+        """(k,) the value on the union of the kept groups, for each of k choices of groups.
+
+        Equal to `score` of those responses up to rounding; NaN where it is not defined.
+
+        Args:
+            statistics: of all responses.
+            groups: (responses,) the group of each, 0 to G - 1.
+            kept: (k, G) which groups each choice keeps.
+        """
+        return np.array([self.replicate(statistics[chosen[groups]]) for chosen in kept])
+
     def per_response(self, statistics: S) -> NDArray[np.float64] | None:
         """(responses,) values for paired tests, NaN where an example is left out.
 

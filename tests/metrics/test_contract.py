@@ -87,6 +87,20 @@ def test_indexed_statistics_are_those_of_the_chosen_responses(
         assert same(metric.score(chosen), pytest.approx(metric.replicate(chosen), nan_ok=True))
 
 
+@settings(max_examples=60)
+@given(examples=examples, data=st.data())
+def test_a_union_of_groups_scores_as_its_responses_do(texts_of, every_metric, examples, data):
+    groups = np.array([data.draw(st.integers(0, 3)) for _ in examples])
+    choices = st.lists(st.lists(st.booleans(), min_size=4, max_size=4), min_size=1, max_size=6)
+    kept = np.array(data.draw(choices))
+    texts = texts_of(*zip(*examples, strict=True))
+    for metric in every_metric(*names()):
+        statistics = metric.statistics(texts)
+        values = metric.score_subsets(statistics, groups, kept)
+        expected = [metric.score(statistics[chosen[groups]]) for chosen in kept]
+        assert values.tolist() == pytest.approx(expected, rel=1e-9, nan_ok=True), metric.name
+
+
 @given(examples=examples)
 def test_nan_always_comes_with_a_reason_and_values_never_do(texts_of, every_metric, examples):
     texts = texts_of(*zip(*examples, strict=True))
