@@ -59,6 +59,7 @@ class Metric(ABC, Generic[S]):
             "judge", "meteor", "bert", "mauve"), so that nothing is loaded or trained in vain.
         verbatim: whether it reads the text itself, not only its tokens.
         ordered: whether the order of the responses changes the value.
+        bounds: the lowest and highest value that is possible.
         missing: what it would need but was not given; its value is NaN then, whatever the text.
         version: raised when a change of the code changes the value.
     """
@@ -67,6 +68,7 @@ class Metric(ABC, Generic[S]):
     needs: ClassVar[frozenset[str]] = frozenset()
     verbatim: ClassVar[bool] = False
     ordered: ClassVar[bool] = False
+    bounds: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
     version: ClassVar[int] = 1
     missing: str = ""
 
