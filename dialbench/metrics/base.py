@@ -122,7 +122,34 @@ class Metric(ABC, Generic[S]):
         """Why `score` of these statistics is NaN; empty where it is not."""
 
 
-class MeanMetric(Metric[Dense]):
+class SumMetric(Metric[Dense]):
+    """A metric whose value is a function of sums over the responses."""
+
+    @abstractmethod
+    def addends(self, statistics: Dense) -> NDArray[Any]:
+        """(responses, columns) what is added up; without NaN."""
+
+    @abstractmethod
+    def of_sums(self, sums: NDArray[Any]) -> float:
+        """The value of responses whose addends sum to (columns,) `sums`; NaN where undefined."""
+
+    def score_subsets(
+        self, statistics: Dense, groups: NDArray[np.int64], kept: NDArray[np.bool_]
+    ) -> NDArray[np.float64]:
+        """(k,) values; every response is added up once."""
+        sums = kept @ sums_by_group(self.addends(statistics), groups, kept.shape[1])
+        return np.array([self.of_sums(choice) for choice in sums])
+
+
+def sums_by_group(
+    addends: NDArray[Any], groups: NDArray[np.int64], count: int
+) -> NDArray[np.float64]:
+    """(count, columns) sums of the (responses, columns) addends over each group."""
+    columns = [np.bincount(groups, weights=column, minlength=count) for column in addends.T]
+    return np.stack(columns, axis=1)
+
+
+class MeanMetric(SumMetric):
     """A measure whose value is the mean over the responses that have one.
 
     The mean is correctly rounded, hence the same for every order of the responses.
@@ -145,6 +172,16 @@ class MeanMetric(Metric[Dense]):
         values = statistics.values[:, 0]
         there = values[~np.isnan(values)]
         return math.fsum(there) / len(there) if len(there) else math.nan
+
+    def addends(self, statistics: Dense) -> NDArray[np.float64]:
+        """(responses, 2) the value where there is one, and whether there is."""
+        values = statistics.values[:, 0]
+        there = ~np.isnan(values)
+        return np.stack([np.where(there, values, 0.0), there], axis=1)
+
+    def of_sums(self, sums: NDArray[Any]) -> float:
+        """The mean."""
+        return float(sums[0] / sums[1]) if sums[1] else math.nan
 
     def per_response(self, statistics: Dense) -> NDArray[np.float64]:
         """(responses,) the values themselves."""

@@ -9,13 +9,13 @@ import shutil
 import subprocess
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, ClassVar, cast
+from typing import IO, Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dialbench.errors import InputError
-from dialbench.metrics.base import Dense, MeanMetric, Metric
+from dialbench.metrics.base import Dense, MeanMetric, SumMetric
 from dialbench.metrics.overlap import NO_REFERENCES
 from dialbench.metrics.texts import Texts
 
@@ -170,7 +170,7 @@ class Meteor15(MeanMetric):
         return self.missing or NO_REFERENCES
 
 
-class MeteorCoco(Metric[Dense]):
+class MeteorCoco(SumMetric):
     """meteor-coco: METEOR 1.5 of all responses' counts together, in [0, 1].
 
     What the COCO caption toolkit prints. Long responses weigh more than in meteor-1.5, from which
@@ -192,9 +192,16 @@ class MeteorCoco(Metric[Dense]):
 
     def score(self, statistics: Dense) -> float:
         """METEOR of the sums, which are whole numbers; NaN without references."""
-        if not self.count(statistics):
-            return math.nan
-        return float(meteor_of(np.nansum(statistics.values, axis=0)))
+        return self.of_sums(self.addends(statistics).sum(axis=0))
+
+    def addends(self, statistics: Dense) -> NDArray[np.float64]:
+        """(responses, 1 + 23) whether there is a reference, and the counts."""
+        there = ~np.isnan(statistics.values[:, :1])
+        return np.hstack([there, np.where(there, statistics.values, 0.0)])
+
+    def of_sums(self, sums: NDArray[Any]) -> float:
+        """METEOR of responses with these counts in all."""
+        return float(meteor_of(sums[1:])) if sums[0] else math.nan
 
     def count(self, statistics: Dense) -> int:
         """How many examples have a reference."""

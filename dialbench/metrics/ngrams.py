@@ -15,24 +15,42 @@ def ngram_counts(texts: Ragged, n: int) -> NDArray[np.int64]:
     return np.maximum(texts.lengths - (n - 1), 0)
 
 
-def ngrams(texts: Ragged, n: int) -> NDArray[np.int64]:
+def ngrams(
+    texts: Ragged, n: int, groups: NDArray[np.int64] | None = None, count: int = 1
+) -> NDArray[np.int64]:
     """(n-grams,) codes of all n-grams inside the texts, in order; equal codes, equal n-grams.
 
     A code is the word numbers in base vocabulary size. Where that would not fit into 63 bits
     the beginnings of the n-grams are numbered anew, so no two n-grams ever share a code.
+
+    Args:
+        texts: the texts.
+        n: length of the n-grams.
+        groups: (texts,) numbers below `count`; equal n-grams of different groups differ by
+            `code % count`, the group, alone.
+        count: how many groups there are.
     """
     counts = ngram_counts(texts, n)
     before = np.cumsum(counts) - counts
     starts = np.arange(counts.sum()) + np.repeat(texts.offsets[:-1] - before, counts)
-    base = kinds = int(texts.values.max(initial=0)) + 1
+    base = int(texts.values.max(initial=0)) + 1
     codes: NDArray[np.int64] = texts.values[starts].astype(np.int64)
+    kinds = base
     for step in range(1, n):
-        if kinds > _LARGEST // base:
-            codes = renumber(codes)
-            kinds = int(codes.max(initial=0)) + 1
-        codes = codes * base + texts.values[starts + step]
-        kinds *= base
+        codes, kinds = _extended(codes, kinds, texts.values[starts + step], base)
+    if groups is not None:
+        codes, kinds = _extended(codes, kinds, np.repeat(groups, counts), count)
     return codes
+
+
+def _extended(
+    codes: NDArray[np.int64], kinds: int, digits: NDArray[np.integer], base: int
+) -> tuple[NDArray[np.int64], int]:
+    """Codes below `kinds` with one more digit of `base`, and how many there may be then."""
+    if kinds > _LARGEST // base:
+        codes = renumber(codes)
+        kinds = int(codes.max(initial=0)) + 1
+    return codes * base + digits, kinds * base
 
 
 def distinct(codes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -41,6 +59,14 @@ def distinct(codes: NDArray[np.int64]) -> NDArray[np.int64]:
     ordered = np.sort(codes)
     first = np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
     return np.asarray(ordered[first])
+
+
+def occurrences(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The different codes in ascending order, and how often each occurs."""
+    ordered = np.sort(codes)
+    ends = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]), len(ordered) - 1)
+    ends = ends[: len(ordered)]
+    return ordered[ends], np.diff(ends, prepend=-1)
 
 
 def renumber(codes: NDArray[np.int64]) -> NDArray[np.int64]:

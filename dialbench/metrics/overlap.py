@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dialbench.metrics.base import BLOCK_TOKENS, Dense, MeanMetric, Metric
+from dialbench.metrics.base import BLOCK_TOKENS, Dense, MeanMetric, SumMetric
 from dialbench.metrics.ngrams import ngram_counts, ngrams, renumber
 from dialbench.metrics.texts import Ragged, Texts
 
@@ -23,7 +23,7 @@ _SACREBLEU = "2.6.0"
 _CASED = {"whitespace", "13a"}
 
 
-class Bleu(Metric[Dense]):
+class Bleu(SumMetric):
     """bleu-n: corpus BLEU, orders 1 to n, equal weights, as a fraction.
 
     Clipped matches over all references of an example, brevity penalty with the reference length
@@ -57,7 +57,15 @@ class Bleu(Metric[Dense]):
 
     def score(self, statistics: Dense) -> float:
         """Geometric mean of the precisions times the brevity penalty; NaN without references."""
-        counted, length, reference, *counts = (int(x) for x in statistics.values.sum(axis=0))
+        return self.of_sums(statistics.values.sum(axis=0))
+
+    def addends(self, statistics: Dense) -> NDArray[np.int64]:
+        """(responses, 3 + 2n) the counts themselves."""
+        return np.asarray(statistics.values)
+
+    def of_sums(self, sums: NDArray[Any]) -> float:
+        """BLEU of responses with these counts in all."""
+        counted, length, reference, *counts = map(int, sums)
         if not counted:
             return math.nan
         precisions = self._precisions(counts[: self._n], counts[self._n :])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -27,8 +28,33 @@ class Interner(dict[str, int]):
         return number
 
 
+class Shared:
+    """What several metrics need of the same texts is worked out once."""
+
+    _made: dict[Any, Any]
+
+    def once(self, make: Callable[..., T], *arguments: Any) -> T:
+        """`make(self, *arguments)`, worked out the first time only.
+
+        Args:
+            make: a function of module level.
+            arguments: arrays, which count by what they hold, or what can be hashed.
+        """
+        key = (make, *map(_hashable, arguments))
+        if key not in self._made:
+            self._made[key] = make(self, *arguments)
+        return cast(T, self._made[key])
+
+
+def _hashable(argument: Any) -> Any:
+    if not isinstance(argument, np.ndarray):
+        return argument
+    digest = hashlib.blake2b(np.ascontiguousarray(argument).data).digest()
+    return argument.dtype.str, argument.shape, digest
+
+
 @dataclass(frozen=True)
-class Ragged:
+class Ragged(Shared):
     """Texts of different lengths, one after the other.
 
     Attributes:
@@ -40,6 +66,7 @@ class Ragged:
     values: NDArray[np.int32]
     offsets: NDArray[np.int64]
     words: Interner
+    _made: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -136,7 +163,7 @@ class Paired:
 
 
 @dataclass(frozen=True)
-class Texts:
+class Texts(Shared):
     """Responses with their references, tokenised.
 
     Where several responses were drawn to a context, `responses` holds the first of each.
@@ -165,7 +192,7 @@ class Texts:
     wanted: Sequence[str] = ()
     also: Sequence[str] = ()
     contexts: Sequence[tuple[str, ...]] = ()
-    _made: dict[Callable[[Texts], Any], Any] = field(default_factory=dict, repr=False)
+    _made: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def build(
@@ -275,12 +302,6 @@ class Texts:
         best = np.full(len(self), np.nan)
         np.fmax.at(best, self.owners, scores)
         return best
-
-    def once(self, make: Callable[[Texts], T]) -> T:
-        """`make(self)`, worked out the first time only; for what several measures share."""
-        if make not in self._made:
-            self._made[make] = make(self)
-        return cast(T, self._made[make])
 
 
 class _Column:
