@@ -78,7 +78,7 @@ CONVENTIONS = {
             "tokens",
             (
                 *(PaperColumn(f"Dist-{n}", f"dist-{n}") for n in (1, 2, 3)),
-                PaperColumn("UE", "ue"),
+                PaperColumn("UE", "ue-raw"),
             ),
             (
                 "The denominator is that of the RL Transformer, by the same authors.",

@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialbench.metrics.base import Direction, MeanMetric
+from dialbench.metrics.guard import GUARD, says_something
 from dialbench.metrics.texts import Texts
 from dialbench.text.written import written
 
 Floats = NDArray[np.float64]
+Booleans = NDArray[np.bool_]
 _LABELS = 3
 _NO_CONTEXT = "no response has a context"
 WEIGHTS = {
@@ -22,8 +24,11 @@ WEIGHTS = {
     "ue-neutral": (0, 1, 0, 0, 0, 0),
     "ue-contradict": (0, 0, 1, 0, 0, 0),
     "ue-p-entail": (0, 0, 0, 1, 0, 0),
+    "ue-raw": (1, 0, -1, 0, 0, 0),
 }
-"""What each measure makes of the columns of `Verdicts.of`."""
+"""What each metric makes of the columns of `Verdicts.of`."""
+UNGUARDED = frozenset({"ue-raw"})
+"""Metrics that ask the judge about every response but empty ones."""
 
 
 class Judge(Protocol):
@@ -41,7 +46,7 @@ class Judge(Protocol):
 
 
 class Verdicts:
-    """What a judge says of responses, worked out once for all measures that read it.
+    """What a judge says of responses, worked out once for all metrics that read it.
 
     Args:
         judge: of (turn of the context, response).
@@ -55,11 +60,20 @@ class Verdicts:
         """(responses, 6) means over the turns of the context, NaN where there is none.
 
         The shares of the labels entailment, neutral and contradiction, then their mean
-        probabilities. An empty response is neutral to everything.
+        probabilities. A response that the guard stops is neutral to everything and is not judged.
         """
-        turns = [[said for turn in own if (said := written(turn))] for own in texts.contexts]
+        pairs = zip(texts.said, texts.contexts, strict=True)
+        said = np.array([says_something(*pair) for pair in pairs], bool)
+        return self._judged(texts, said & _nonempty(texts))
+
+    def unguarded(self, texts: Texts) -> Floats:
+        """The same, of which only empty responses are neutral without being judged."""
+        return self._judged(texts, _nonempty(texts))
+
+    def _judged(self, texts: Texts, asks: Booleans) -> Floats:
+        turns = [[line for turn in own if (line := written(turn))] for own in texts.contexts]
         owners = np.repeat(np.arange(len(texts)), [len(own) for own in turns])
-        spoken = texts.responses.lengths[owners] > 0
+        spoken = asks[owners]
         found = np.tile([0.0, 1.0, 0.0], (len(owners), 1))
         responses = [written(response) for response in texts.said]
         premises = [turn for own in turns for turn in own]
@@ -68,6 +82,10 @@ class Verdicts:
             found[spoken] = self._judge(asked)
         labels = np.eye(_LABELS)[found.argmax(axis=1)]
         return _means(np.hstack([labels, found]), owners, len(texts))
+
+
+def _nonempty(texts: Texts) -> Booleans:
+    return texts.responses.lengths > 0
 
 
 def _means(rows: Floats, owners: NDArray[np.int64], count: int) -> Floats:
@@ -83,12 +101,14 @@ class Entailment(MeanMetric):
 
     Lee, Lee and Gan (2022): per turn of the context, entailment counts 1, neutral 0 and
     contradiction -1; the mean over the turns, then over the responses. An empty response counts
-    as neutral; examples without context are left out. Values of different judges do not compare.
+    as neutral, and so does one that the guard stops (`dialbench.metrics.guard`); examples without
+    context are left out. Values of different judges do not compare.
 
     Args:
         name: ue (labels, in [-1, 1]), ue-soft (probability of entailment minus that of
             contradiction, in [-1, 1]), ue-entail, ue-neutral, ue-contradict (shares of the
-            labels) or ue-p-entail (mean probability of entailment).
+            labels), ue-p-entail (mean probability of entailment) or ue-raw (ue without the guard,
+            as the papers have it).
         tokenizer: name of the tokeniser, which decides what is empty.
         verdicts: of the judge; None gives NaN and a reason.
         missing: why there are none.
@@ -99,8 +119,12 @@ class Entailment(MeanMetric):
 
     def __init__(self, name: str, tokenizer: str, verdicts: Verdicts | None, missing: str) -> None:
         source = verdicts.name if verdicts else "missing"
+        self._guarded = name not in UNGUARDED
+        guard = GUARD if self._guarded else "none"
         super().__init__(
-            name, f"{name}|premise:turn|hypothesis:response|text:written|judge:{source}", tokenizer
+            name,
+            f"{name}|premise:turn|hypothesis:response|text:written|guard:{guard}|judge:{source}",
+            tokenizer,
         )
         self._verdicts, self._weights = verdicts, np.array(WEIGHTS[name])
         self.missing = "" if verdicts else missing
@@ -109,7 +133,8 @@ class Entailment(MeanMetric):
         """(responses,) mean over the turns of the context."""
         if self._verdicts is None:
             return np.full(len(texts), np.nan)
-        values: Floats = texts.once(self._verdicts.of) @ self._weights
+        verdicts = self._verdicts.of if self._guarded else self._verdicts.unguarded
+        values: Floats = texts.once(verdicts) @ self._weights
         return values
 
     def absence(self) -> str:
@@ -133,4 +158,4 @@ KINDS: dict[str, type[Entailment]] = dict.fromkeys(WEIGHTS, Entailment) | {
     "ue-neutral": Neutrality,
     "ue-contradict": Contradiction,
 }
-"""The measures by name."""
+"""The metrics by name."""

@@ -47,6 +47,7 @@ _KNOWN = {
         Column("emb-greedy", "Greedy", group=_EMBEDDING),
         Column("emb-extrema", "Extrema", group=_EMBEDDING),
         Column("ue", "UE", group=_ENTAILMENT),
+        Column("ue-raw", "UE (unguarded)", group=_ENTAILMENT),
         Column("ue-soft", "UE (soft)", group=_ENTAILMENT),
         Column("ue-p-entail", "P(entailed)", group=_ENTAILMENT),
         Column("ue-entail", "Entailed", group=_ENTAILMENT),

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from dialbench.metrics import registry
+from dialbench.metrics.guard import FUNCTION_WORDS, says_something
 from dialbench.metrics.registry import MetricSettings, create
 from dialbench.metrics.texts import Texts
 from dialbench.records import Example
 from dialbench.text.tokenizer import tokenize
 
-NAMES = ["ue", "ue-soft", "ue-entail", "ue-neutral", "ue-contradict", "ue-p-entail"]
+NAMES = ["ue", "ue-soft", "ue-entail", "ue-neutral", "ue-contradict", "ue-p-entail", "ue-raw"]
 SAID = {"yes": (0.7, 0.2, 0.1), "hm": (0.3, 0.4, 0.3), "no": (0.0, 0.4, 0.6)}
 
 
@@ -42,7 +43,7 @@ def scores(judge, texts, names=NAMES):
 
 
 def test_the_mean_over_turns_then_over_responses():
-    texts = texts_of((["yes", "yes", "hm", "no"], "well"), (["no"], "well"))
+    texts = texts_of((["yes", "yes", "hm", "no"], "gladly"), (["no"], "gladly"))
     assert scores(Verbal(), texts) == pytest.approx(
         {
             "ue": ((1 + 1 + 0 - 1) / 4 + -1) / 2,
@@ -51,34 +52,37 @@ def test_the_mean_over_turns_then_over_responses():
             "ue-neutral": (1 / 4 + 0) / 2,
             "ue-contradict": (1 / 4 + 1) / 2,
             "ue-p-entail": ((0.7 + 0.7 + 0.3) / 4 + 0) / 2,
+            "ue-raw": ((1 + 1 + 0 - 1) / 4 + -1) / 2,
         }
     )
 
 
 def test_an_empty_response_is_neutral_and_counted_and_nobody_is_asked():
     judge = Verbal()
-    texts = texts_of((["yes"], ""), (["yes"], "  \n"), (["yes"], "well"))
+    texts = texts_of((["yes"], ""), (["yes"], "  \n"), (["yes"], "gladly"))
     found = scores(judge, texts)
     assert found["ue"] == pytest.approx(1 / 3)
     assert found["ue-neutral"] == pytest.approx(2 / 3)
     assert found["ue-p-entail"] == pytest.approx(0.7 / 3)
-    assert set(judge.asked) == {("yes", "well")}
+    assert set(judge.asked) == {("yes", "gladly")}
 
 
 def test_examples_without_context_are_left_out():
-    texts = texts_of(([], "well"), (["no"], "well"), (["", " "], "well"), (["", "yes"], "well"))
+    texts = texts_of(
+        ([], "gladly"), (["no"], "gladly"), (["", " "], "gladly"), (["", "yes"], "gladly")
+    )
     (metric,) = create(["ue"], MetricSettings(judge=Verbal()))
     statistics = metric.statistics(texts)
     np.testing.assert_array_equal(metric.per_response(statistics), [np.nan, -1, np.nan, 1])
     assert metric.count(statistics) == 2
-    alone = metric.statistics(texts_of(([], "well")))
+    alone = metric.statistics(texts_of(([], "gladly")))
     assert math.isnan(metric.score(alone))
     assert metric.reason(alone) == "no response has a context"
 
 
 def test_a_context_of_one_turn_counts_that_turn():
     for turn, value in (("yes", 1), ("hm", 0), ("no", -1)):
-        assert scores(Verbal(), texts_of(([turn], "well")), ["ue"]) == {"ue": value}
+        assert scores(Verbal(), texts_of(([turn], "gladly")), ["ue"]) == {"ue": value}
 
 
 def test_the_judge_reads_texts_as_people_write_them():
@@ -87,9 +91,9 @@ def test_the_judge_reads_texts_as_people_write_them():
     assert judge.asked == [("Yes, it’s late.", "I don't know!")]
 
 
-def test_all_measures_ask_once():
+def test_all_guarded_metrics_ask_once():
     judge = Verbal()
-    scores(judge, texts_of((["yes", "no"], "well"), (["hm"], "never")))
+    scores(judge, texts_of((["yes", "no"], "gladly"), (["hm"], "seldom")), NAMES[:-1])
     assert len(judge.asked) == 3
 
 
@@ -98,14 +102,69 @@ def test_the_signature_names_the_judge():
     assert all("|judge:verbal@1|tok:default|" in metric.signature for metric in judged)
     assert all("|judge:missing|" in metric.signature for metric in without)
     assert [metric.direction for metric in judged] == [
-        *("higher", "higher", "higher", "none", "lower", "higher")
+        *("higher", "higher", "higher", "none", "lower", "higher", "higher")
     ]
+
+
+def test_the_signature_names_the_guard():
+    guards = {
+        metric.name: metric.signature.split("|guard:")[1].split("|")[0]
+        for metric in create(NAMES, MetricSettings(judge=Verbal()))
+    }
+    assert guards == dict.fromkeys(NAMES, "content,copy,repeat") | {"ue-raw": "none"}
+
+
+@pytest.mark.parametrize(
+    "response",
+    [".", "...", "the", "<unk>", "I am.", "yes, it's the one", "i i i i", "kites, kites; Kites!"],
+)
+def test_what_says_nothing_is_neutral_and_nobody_is_asked(response):
+    judge = Verbal()
+    found = scores(judge, texts_of((["yes", "no"], response)), NAMES[:-1])
+    assert found == dict.fromkeys(NAMES[:-1], 0.0) | {"ue-neutral": 1.0}
+    assert judge.asked == []
+    assert scores(judge, texts_of((["yes"], response)), ["ue-raw"]) == {"ue-raw": 1.0}
+    assert len(judge.asked) == 1
+
+
+def test_a_turn_said_back_is_neutral_to_all_turns():
+    judge = Verbal()
+    said_back = texts_of((["yes , it ’ s late .", "no , not yet"], "Yes it's LATE!"))
+    assert scores(judge, said_back, ["ue-entail", "ue-neutral"]) == {
+        "ue-entail": 0.0,
+        "ue-neutral": 1.0,
+    }
+    assert judge.asked == []
+    part_of_it = texts_of((["yes , it ’ s late ."], "it's late"))
+    assert scores(judge, part_of_it, ["ue"]) == {"ue": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("response", "context", "asks"),
+    [
+        ("kites", ("yes",), True),  # a single word that is not repeated
+        ("No kites.", ("yes",), True),
+        ("I do not know.", ("yes",), True),
+        ("5", ("yes",), True),
+        ("Это змей", ("yes",), True),
+        ("kites kites", ("yes",), False),
+        ("kites", ("yes", "Kites?"), False),  # said in any turn
+        ("", (), False),
+        ("don ' t you", ("yes",), False),
+    ],
+)
+def test_which_responses_go_to_the_judge(response, context, asks):
+    assert says_something(response, context) is asks
+
+
+def test_function_words_are_tokens():
+    assert all(tokenize(f"it {word}")[-1:] == [word] for word in FUNCTION_WORDS if word.isalpha())
 
 
 def test_without_a_judge_the_reason_says_what_to_do():
     settings = MetricSettings(missing_judge="install the extra")
     for metric in create(NAMES, settings):
-        statistics = metric.statistics(texts_of((["yes"], "well")))
+        statistics = metric.statistics(texts_of((["yes"], "gladly")))
         assert math.isnan(metric.score(statistics))
         assert metric.reason(statistics) == metric.missing == "install the extra"
 

@@ -42,14 +42,14 @@ def test_the_paraformer_convention_has_ue(command, checkpoint, responses):
     arguments = ("--convention", "paraformer", "--nli", checkpoint(), "--json")
     found = json.loads(command("score", responses, *arguments).out)["metrics"]
     assert list(found) == ["Dist-1", "Dist-2", "Dist-3", "UE"]
-    assert found["UE"]["measure"] == "ue"
+    assert found["UE"]["measure"] == "ue-raw"
     assert found["UE"]["value"] is not None
 
 
 def test_a_run_keeps_what_its_judge_said(command, checkpoint, tmp_path, monkeypatch):
     runs, folder = tmp_path / "runs", checkpoint()
     arguments = (
-        *("run", "--models", "copy-last,most-frequent", "--limit-test", 6, "--out", runs),
+        *("run", "--models", "copy-reference,random-train", "--limit-test", 6, "--out", runs),
         *("--metrics", "ue", "--nli", folder, "--formats", "csv", "--progress", "none"),
     )
     assert command(*arguments).code == 0

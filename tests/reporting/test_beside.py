@@ -59,7 +59,7 @@ def test_a_cell_is_ours_the_printed_one_and_the_difference(made):
 
 def test_what_is_missing_stays_visible_with_its_reason(suite, result, score):
     columns = tuple(
-        column.model_copy(update={"absent": "nobody judges"} if column.metric == "ue" else {})
+        column.model_copy(update={"absent": "nobody judges"} if column.metric == "ue-raw" else {})
         for column in suite.columns
     )
     suite = suite.model_copy(update={"columns": columns})
@@ -75,8 +75,8 @@ def test_what_is_missing_stays_visible_with_its_reason(suite, result, score):
     assert "Full: not run." in table.notes
     assert any("UE: no value of ours (nobody judges)" in note for note in table.notes)
     assert any("different judges do not compare" in note for note in table.notes)
-    assert table.rows[0].cells["ue"].value is None
-    assert table.rows[0].cells["ue:printed"].value == 0.085
+    assert table.rows[0].cells["ue-raw"].value is None
+    assert table.rows[0].cells["ue-raw:printed"].value == 0.085
 
 
 def test_agreement_stands_below_the_rows(made):
