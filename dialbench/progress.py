@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Protocol, Self, TextIO
 
 from dialbench.adapter import Progress
+from dialbench.reporting.presentation import clean
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -88,7 +89,7 @@ class JobProgress(Progress):
 
     def warn(self, text: str) -> None:
         """Shows a warning and keeps it for the notes; said again, it is not shown again."""
-        text = _one_line(text)
+        text = clean(text)
         if text not in self.notes:
             self.notes.append(text)
             self._board.say(f"{self._label}: warning: {text}")
@@ -138,17 +139,21 @@ class Board(Display):
 
     def failed(self, label: str, reason: str) -> None:
         """Tells that a job failed and why."""
-        self._end(label, f"{label}: failed: {_one_line(reason)}")
+        self._end(label, f"{label}: failed: {clean(reason)}")
 
     def say(self, text: str) -> None:
-        """Writes a line above whatever is displayed."""
+        """Writes a line above whatever is displayed; nothing more once nobody reads it."""
         if self.mode == "none":
             return
+        text = clean(text)
         with self._lock:
             if self._live is not None:
                 self._live.console.print(text, markup=False, highlight=False, soft_wrap=True)
-            else:
+                return
+            try:
                 print(text, file=self._stream, flush=True)
+            except BrokenPipeError:
+                self.mode = "none"
 
     def update(self, label: str, stage: str, numbers: dict[str, float]) -> None:
         """Shows how far a job is."""
@@ -216,8 +221,8 @@ def _cells(row: _Row, now: float) -> tuple[str, ...]:
     numbers = row.numbers
     remaining = row.remaining(now)
     return (
-        row.label,
-        row.stage,
+        clean(row.label),
+        clean(row.stage),
         _share(numbers.get("epoch"), numbers.get("epochs")),
         _share(numbers.get("step"), numbers.get("steps")),
         f"{numbers['loss']:.4f}" if "loss" in numbers else "",
@@ -243,7 +248,3 @@ def _duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import lzma
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -442,6 +444,40 @@ def test_a_mistake_is_one_line_that_says_where_and_what_to_do(
     errors = [line for line in said.err.splitlines() if line.startswith("Error")]
     assert len(errors) == 1
     assert not (out / "answers").exists()
+
+
+def test_a_reader_who_has_gone_ends_a_command_quietly() -> None:
+    theirs, ours = os.pipe()
+    os.close(theirs)
+    command = [sys.executable, "-m", "dialbench", "metrics"]
+    done = subprocess.run(command, stdout=ours, stderr=subprocess.PIPE)
+    os.close(ours)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_another_broken_pipe_is_an_error(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def break_it() -> NoReturn:
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    monkeypatch.setattr("dialbench.catalogue.metrics", break_it)
+    said = command("metrics")
+    assert (said.code, said.err) == (2, "Error: Broken pipe\n")
+
+
+def test_an_error_cannot_steer_the_terminal(command: Command, tmp_path: Path) -> None:
+    said = command("score", tmp_path / "\x1b[2Jgone\u202e.jsonl", "--metrics", "length")
+    assert said.code == 2
+    assert "[2Jgone.jsonl" in said.err
+    assert not set("\x1b\u202e") & set(said.err)
+    assert "\x1b" not in command("\x1b[2J").err
+
+
+def test_json_escapes_what_would_steer_the_terminal(command: Command, tmp_path: Path) -> None:
+    path = responses(tmp_path / "\x9b2J\u202eü.jsonl", "a b")
+    said = command("score", path, "--metrics", "length", "--json")
+    assert not set("\x9b\u202e") & set(said.out)
+    assert "ü" in said.out
+    assert json.loads(said.out)["system"] == "\x9b2J\u202eü"
 
 
 def test_a_wrong_command_gets_a_near_match(command: Command) -> None:

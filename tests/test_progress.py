@@ -209,3 +209,34 @@ def test_threads_can_share_a_board() -> None:
         own = [line for line in lines(stream) if line.startswith(f"{number}: ")]
         epochs = [f"{number}: train: epoch {epoch}/50" for epoch in range(1, 51)]
         assert own == [f"{number}: train", *epochs, f"{number}: done in 0:01"]
+
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2Ja\rb\x9b31m \u202ec\u200b\x00"
+
+
+@pytest.mark.parametrize("stream", [io.StringIO, Terminal])
+def test_nothing_from_outside_steers_the_terminal(stream: type[io.StringIO]) -> None:
+    """Labels, stages, warnings and reasons come from systems, files and servers."""
+    shown = stream()
+    with Board("rich", shown) as board:
+        progress = JobProgress(board, HOSTILE)
+        progress.update(HOSTILE, step=1, steps=2)
+        progress.warn(HOSTILE)
+        board.say(HOSTILE)
+        board.failed(HOSTILE, HOSTILE)
+        board.done(HOSTILE, 1.0)
+    text = shown.getvalue()
+    for part in ("\x1b]0", "\x1b[2Ja", "\x07", "\x9b", "\u202e", "\u200b", "\x00", "a\rb"):
+        assert part not in text
+    assert progress.notes == ["]0;owned[2Ja b31m c"]
+
+
+class Closed(io.StringIO):
+    def write(self, text: str) -> int:
+        raise BrokenPipeError(32, "Broken pipe")
+
+
+def test_nobody_who_reads_is_no_reason_to_stop() -> None:
+    with Board("plain", Closed()) as board:
+        JobProgress(board, NAME).update("train", epoch=1, epochs=2)
+        board.done(NAME, 1.0)

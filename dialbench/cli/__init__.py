@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
+import select
 import signal
 import sys
 from types import FrameType
+from typing import Any
 
 import click
 
@@ -13,9 +16,11 @@ from dialbench import __version__
 from dialbench.cli.checking import check
 from dialbench.cli.finding import corpora, doctor, fetch, metrics, models, papers
 from dialbench.cli.nli import nli
+from dialbench.cli.options import print_message
 from dialbench.cli.running import report, run
 from dialbench.cli.scoring import conventions, merge, score
 from dialbench.errors import DialbenchError, UnknownName
+from dialbench.reporting.presentation import visible
 
 INTERRUPTED = 130
 
@@ -32,6 +37,17 @@ class _Commands(click.Group):
         if args and args[0] not in self.commands and not args[0].startswith("-"):
             ctx.fail(UnknownName.of("command", args[0], self.commands).message)
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            # click takes every one for a closed output stream and would exit without a word.
+            raise _BrokenPipe from error
+
+
+class _BrokenPipe(Exception):
+    """Whoever was at the other end of a pipe is gone, be it a reader or a process of ours."""
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -56,22 +72,44 @@ def main() -> None:
     try:
         code = cli.main(prog_name="dialbench", standalone_mode=False) or 0
     except DialbenchError as error:
-        click.echo(f"Error: {error.message}", err=True)
+        print_message(f"Error: {error.message}")
         code = error.exit_code
     except click.ClickException as error:
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        click.echo(visible(shown.getvalue()), err=True, nl=False)
         code = error.exit_code
     except (KeyboardInterrupt, click.Abort):
-        click.echo("Interrupted. The same command again goes on where this one stopped.", err=True)
+        print_message("Interrupted. The same command again goes on where this one stopped.")
         code = INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()
-        code = 0
+    except _BrokenPipe as error:
+        code = 0 if _nobody_reads() else _failed_by(error.__cause__)
     except OSError as error:
-        place = f"{error.filename}: " if error.filename else ""
-        click.echo(f"Error: {place}{error.strerror or error}", err=True)
-        code = 2
+        code = _failed_by(error)
     sys.exit(code)
+
+
+def _nobody_reads() -> bool:
+    """Whether the reader of the output stream has gone, as in `dialbench ... | head`.
+
+    If so, what is left to be written there goes nowhere.
+    """
+    try:
+        output = sys.stdout.fileno()
+    except (OSError, ValueError):
+        return False
+    poll = select.poll()
+    poll.register(output, 0)
+    gone = any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+    if gone:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), output)
+    return gone
+
+
+def _failed_by(error: object) -> int:
+    place = f"{name}: " if (name := getattr(error, "filename", None)) else ""
+    print_message(f"Error: {place}{getattr(error, 'strerror', None) or error}")
+    return 2
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -62,6 +62,7 @@ def check(
     from dialbench.reporting.checked_to_junit import checked_to_junit
     from dialbench.reporting.checked_to_markdown import checked_to_markdown
     from dialbench.reporting.checked_to_rich import RichChecked
+    from dialbench.reporting.presentation import clean
 
     if keep_texts and not update:
         raise click.UsageError("--keep-texts says what --update writes: give both")
@@ -79,7 +80,10 @@ def check(
     if not console.is_terminal:
         console.width = LOG_WIDTH
     shown = words_of(found, public=False, updated=update)
-    console.print(RichChecked(shown, title, updated=update))
+    # By way of click, since rich ends the process where nobody reads on.
+    with console.capture() as printed:
+        console.print(RichChecked(shown, clean(title), updated=update))
+    click.echo(printed.get(), nl=False)
     public = words_of(found, public=True, updated=update)
     _write(markdown, checked_to_markdown(public, title, updated=update))
     _write(junit, checked_to_junit(found, title))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dialbench.cli.options import data_option, json_option, print_json
+from dialbench.cli.options import data_option, json_option, print_json, print_message, print_text
 from dialbench.errors import InputError
 
 
@@ -22,9 +22,9 @@ def models(plugins: tuple[Path, ...], preset: str, as_json: bool) -> None:
     if as_json:
         print_json(systems)
     else:
-        click.echo(catalogue.systems_text(systems))
+        print_text(catalogue.systems_text(systems))
     for name, reason in broken.items():
-        click.echo(f"warning: {name} is skipped: {reason}", err=True)
+        print_message(f"warning: {name} is skipped: {reason}")
 
 
 @click.command()
@@ -40,7 +40,7 @@ def corpora(names: tuple[str, ...], audit: bool, data: Path | None, as_json: boo
     if as_json:
         print_json(found)
     else:
-        click.echo(catalogue.corpora_text(found))
+        print_text(catalogue.corpora_text(found))
 
 
 @click.command()
@@ -53,7 +53,7 @@ def metrics(as_json: bool) -> None:
     if as_json:
         print_json(found)
     else:
-        click.echo(catalogue.metrics_text(found))
+        print_text(catalogue.metrics_text(found))
 
 
 @click.command()
@@ -73,7 +73,7 @@ def papers(paper: str | None, table: str | None, format: str, as_json: bool) -> 
 
     if paper is not None:
         for text in catalogue.printed_tables(paper, table, format):
-            click.echo(text)
+            print_text(text)
         return
     if table is not None:
         raise InputError("the paper is missing", where="--table", hint="Add --paper NAME.")
@@ -81,7 +81,7 @@ def papers(paper: str | None, table: str | None, format: str, as_json: bool) -> 
     if as_json:
         print_json(found)
     else:
-        click.echo(catalogue.papers_text(found))
+        print_text(catalogue.papers_text(found))
 
 
 @click.command()
@@ -93,7 +93,7 @@ def fetch(name: str, sha256: str | None, data: Path | None) -> None:
     from dialbench.corpora.sources import fetch_named
 
     for path in fetch_named(name, data=data, sha256=sha256):
-        click.echo(path)
+        print_text(str(path))
 
 
 @click.command()
@@ -103,5 +103,5 @@ def doctor(data: Path | None) -> int:
     from dialbench import catalogue
 
     text, healthy = catalogue.doctor(data)
-    click.echo(text)
+    print_text(text)
     return 0 if healthy else 1

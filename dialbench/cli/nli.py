@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dialbench.cli.options import POSITIVE, data_option
+from dialbench.cli.options import POSITIVE, data_option, print_message, print_text
 
 
 @click.group()
@@ -36,9 +36,6 @@ def train(data: Path | None, out: Path, seed: int, dialogue_pairs: int) -> None:
     from dialbench.corpora.base import data_folder
     from dialbench.nli.course import train as train_judge
 
-    def tell(line: str) -> None:
-        click.echo(line, err=True)
-
     folder = data_folder(data)
-    for path in train_judge(folder, out, seed=seed, dialogue=dialogue_pairs, tell=tell):
-        click.echo(path)
+    for path in train_judge(folder, out, seed=seed, dialogue=dialogue_pairs, tell=print_message):
+        print_text(str(path))

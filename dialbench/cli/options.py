@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import click
 
 from dialbench.errors import UnknownName
 from dialbench.reporting.formats import FORMATS
+from dialbench.reporting.presentation import clean, visible
 
 if TYPE_CHECKING:
     from dialbench.records import Table
@@ -73,11 +75,23 @@ _NAMED = 4
 """Files of a kind that are named one by one."""
 
 
+def print_text(text: str) -> None:
+    """Prints lines on the output stream, without characters that would steer a terminal."""
+    click.echo(visible(text))
+
+
+def print_message(text: str) -> None:
+    """Prints one line on the error stream, if anybody reads it."""
+    with suppress(BrokenPipeError):
+        click.echo(clean(text), err=True)
+
+
 def print_json(value: Any) -> None:
-    """Prints plain values."""
+    """Prints plain values; what `visible` would drop is escaped."""
     import json
 
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False))
+    text = json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)
+    click.echo("".join(c if visible(c) else json.dumps(c)[1:-1] for c in text))
 
 
 def print_tables(tables: Any) -> None:
@@ -86,7 +100,7 @@ def print_tables(tables: Any) -> None:
 
     table: Table
     for table in tables:
-        click.echo(render(table, "txt"))
+        print_text(render(table, "txt"))
 
 
 def print_files(files: Iterable[Path]) -> None:
@@ -97,4 +111,4 @@ def print_files(files: Iterable[Path]) -> None:
     for kind, found in kinds.items():
         named = found if len(found) <= _NAMED else [f"{len(found)} files {kind}"]
         for name in named:
-            click.echo(f"wrote {name}", err=True)
+            print_message(f"wrote {name}")

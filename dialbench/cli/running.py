@@ -16,6 +16,7 @@ from dialbench.cli.options import (
     mauve_option,
     nli_option,
     print_files,
+    print_message,
     print_tables,
 )
 from dialbench.errors import InputError
@@ -143,7 +144,7 @@ def run(
     print_tables(outcome.tables)
     print_files(outcome.files)
     for result in outcome.failed:
-        click.echo(f"{result.status}: {result.job}: {result.reason}", err=True)
+        print_message(f"{result.status}: {result.job}: {result.reason}")
     return 1 if outcome.failed else 0
 
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, Pipe, wait
@@ -26,8 +28,11 @@ from dialbench.progress import Display
 from dialbench.store.layout import Store
 
 _MOST = 4
+_STARTS = 3
+"""How often a job is handed to another process where its own died before it began."""
 _PATIENCE = 10.0
 _INTERRUPTED = 130
+_ENDING = (signal.SIGINT, signal.SIGTERM)
 # Set before torch is loaded, which reads them once.
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -63,105 +68,149 @@ def run(tasks: Iterable[Task], worker: Worker, request: Request, jobs: int) -> N
         KeyboardInterrupt: passed on after the jobs were interrupted.
     """
     waiting = [task for task in tasks if worker.wanted(task)]
-    crew = _Crew(worker, request, jobs)
+    pool = _WorkerPool(worker, request, jobs, waiting)
     try:
-        crew.hand_out(waiting)
-        while crew.busy():
-            crew.listen()
-            crew.hand_out(waiting)
+        while pool.dispatch():
+            pool.listen()
     finally:
-        crew.dismiss()
+        pool.shut_down()
 
 
-@dataclass
-class _Hand:
-    """A process, the line to it, and what it does."""
+@dataclass(eq=False)
+class _WorkerProcess:
+    """A process, the line to it, its task, and whether it said that it began with it."""
 
     process: SpawnProcess
     line: Connection
     task: Task | None = None
+    begun: bool = False
 
 
-class _Crew:
-    """The processes of one run."""
+class _WorkerPool:
+    """The processes of one run, and the tasks that wait for one."""
 
-    def __init__(self, worker: Worker, request: Request, jobs: int) -> None:
-        self.worker, self.request, self.jobs = worker, request, jobs
-        self.hands: list[_Hand] = []
+    def __init__(self, worker: Worker, request: Request, jobs: int, waiting: list[Task]) -> None:
+        self.worker, self.request, self.jobs, self.waiting = worker, request, jobs, waiting
+        self.workers: list[_WorkerProcess] = []
+        self.starts: Counter[str] = Counter()
 
-    def busy(self) -> list[_Hand]:
-        """Those that do something."""
-        return [hand for hand in self.hands if hand.task is not None]
+    def dispatch(self) -> bool:
+        """Gives every idle process the first task that shares no training with one going on.
 
-    def hand_out(self, waiting: list[Task]) -> None:
-        """Gives every free process the first task that shares no training with one going on."""
-        for task in list(waiting):
-            taken = {name for hand in self.busy() for name in _trainings(hand.task)}
-            if taken & _trainings(task):
+        Returns:
+            Whether any process has a task.
+        """
+        for task in list(self.waiting):
+            trained_now = {name for worker in self._busy() for name in _trainings(worker.task)}
+            if trained_now & _trainings(task):
                 continue
-            hand = self._free()
-            if hand is None:
-                return
-            waiting.remove(task)
-            hand.task = task
-            hand.line.send((task.job.fingerprint, self.worker.memory))
+            while task in self.waiting and (worker := self._idle_worker()) is not None:
+                self._give(worker, task)
+        return bool(self._busy())
 
     def listen(self) -> None:
-        """Waits until a process says something, and acts on it."""
-        ready = wait([hand.line for hand in self.busy()])
-        for hand in [hand for hand in self.hands if hand.line in ready]:
+        """Waits for a message from any process, or the end of one, and acts on it."""
+        ready = wait([worker.line for worker in self.workers])
+        for worker in [worker for worker in self.workers if worker.line in ready]:
             try:
-                what, told = hand.line.recv()
-            except (EOFError, ConnectionResetError):
-                self._bury(hand)
+                what, content = worker.line.recv()
+            except (EOFError, OSError):
+                self._on_crash(worker)
             else:
-                self._act(hand, what, told)
+                self._on_message(worker, what, content)
 
-    def dismiss(self) -> None:
+    def shut_down(self) -> None:
         """Ends every process; what one was doing is marked as interrupted."""
-        busy = self.busy()
-        for hand in busy:
-            hand.process.terminate()
-        for hand in busy:
-            hand.process.join(_PATIENCE)
-        for hand in self.hands:
-            hand.line.close()
-            hand.process.kill()
-            hand.process.join()
+        begun = [worker for worker in self._busy() if worker.begun]
+        for worker in begun:
+            worker.process.terminate()
+        for worker in begun:
+            worker.process.join(_PATIENCE)
+        for worker in self.workers:
+            worker.line.close()
+            worker.process.kill()
+            worker.process.join()
 
-    def _act(self, hand: _Hand, what: str, told: Any) -> None:
+    def _busy(self) -> list[_WorkerProcess]:
+        return [worker for worker in self.workers if worker.task is not None]
+
+    def _give(self, worker: _WorkerProcess, task: Task) -> None:
+        self.waiting.remove(task)
+        worker.task, worker.begun = task, False
+        try:
+            worker.line.send((task.job.fingerprint, self.worker.memory))
+        except OSError:
+            self._on_crash(worker)
+
+    def _on_message(self, worker: _WorkerProcess, what: str, content: Any) -> None:
         if what == "show":
-            name, *arguments = told
+            name, *arguments = content
             getattr(self.worker.board, name)(*arguments)
+        elif what == "begun":
+            worker.begun = True
         elif what == "done":
-            hand.task = None
-            self.worker.memory.update(told)
+            worker.task = None
+            self.worker.memory.update(content)
         else:
-            raise told
+            raise content
 
-    def _free(self) -> _Hand | None:
-        for hand in self.hands:
-            if hand.task is None:
-                return hand
-        if len(self.hands) >= self.jobs:
-            return None
+    def _on_crash(self, worker: _WorkerProcess) -> None:
+        # Out of memory, or a crash in native code: no exception tells of either.
+        self.workers.remove(worker)
+        worker.line.close()
+        worker.process.join()
+        task = worker.task
+        if task is None:
+            return
+        self.starts[task.job.fingerprint] += 1
+        if worker.begun or self.starts[task.job.fingerprint] == _STARTS:
+            self.worker.give_up(task, f"its process {_end_of(worker.process.exitcode)}")
+        else:
+            self.waiting.insert(0, task)
+
+    def _idle_worker(self) -> _WorkerProcess | None:
+        for worker in self.workers:
+            if worker.task is None:
+                return worker
+        return self._start() if len(self.workers) < self.jobs else None
+
+    def _start(self) -> _WorkerProcess:
         worker = self.worker
         here, there = Pipe()
         threads = max(1, cores() // self.jobs)
         given = (there, self.request, worker.store.root, worker.device, worker.overwrite, threads)
         process = get_context("spawn").Process(target=_serve, args=given)
-        process.start()
-        there.close()
-        self.hands.append(_Hand(process, here))
-        return self.hands[-1]
+        with _undisturbed():
+            process.start()
+            there.close()
+            self.workers.append(_WorkerProcess(process, here))
+        return self.workers[-1]
 
-    def _bury(self, hand: _Hand) -> None:
-        # Out of memory, or a crash in native code: no exception tells of either.
-        self.hands.remove(hand)
-        hand.line.close()
-        hand.process.join()
-        if hand.task is not None:
-            self.worker.give_up(hand.task, f"its process {_end_of(hand.process.exitcode)}")
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Holds Ctrl-C and SIGTERM back until the block has ended.
+
+    A process that is started meanwhile inherits that and lets them through when it is ready for
+    them: half started it would answer with a traceback.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    received: list[int] = []
+    handlers = {number: signal.getsignal(number) for number in _ENDING}
+    for number in _ENDING:
+        # Another thread of this process may receive what this one blocks.
+        signal.signal(number, lambda number, frame: received.append(number))
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for late in received:
+            signal.raise_signal(late)
 
 
 def _trainings(task: Task | None) -> set[str]:
@@ -187,9 +236,12 @@ class _Relay(Display):
     def __init__(self, line: Connection) -> None:
         self._line, self._lock = line, threading.Lock()
 
-    def send(self, what: str, told: Any) -> None:
+    def send(self, what: str, content: Any) -> None:
         with self._lock:
-            self._line.send((what, told))
+            try:
+                self._line.send((what, content))
+            except OSError:
+                _leave()
 
     def update(self, label: str, stage: str, numbers: dict[str, float]) -> None:
         self.send("show", ("update", label, stage, numbers))
@@ -215,6 +267,7 @@ def _serve(
         os.environ.setdefault(name, str(threads))
     relay = _Relay(line)
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
         _work(line, relay, request, Worker(Store(root), device, relay, overwrite))
     except KeyboardInterrupt:
         raise SystemExit(_INTERRUPTED) from None
@@ -227,6 +280,7 @@ def _work(line: Connection, relay: _Relay, request: Request, worker: Worker) -> 
         tasks = {task.job.fingerprint: task for task in Plan.of(request).tasks}
         while True:
             fingerprint, worker.memory = orders.get()
+            relay.send("begun", None)
             worker.do(_found(tasks, fingerprint))
             relay.send("done", worker.memory)
     except DialbenchError as error:
@@ -238,8 +292,12 @@ def _receive(line: Connection, orders: SimpleQueue[tuple[str, Memory]]) -> None:
         while True:
             orders.put(line.recv())
     except (EOFError, OSError):
-        # Whoever held the lock for this process is gone: nothing more may be written.
-        os._exit(1)
+        _leave()
+
+
+def _leave() -> None:
+    # Whoever held the lock for this process is gone: nothing more may be written.
+    os._exit(1)
 
 
 def _found(tasks: dict[str, Task], fingerprint: str) -> Task:

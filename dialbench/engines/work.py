@@ -71,14 +71,14 @@ class Worker:
         start = time.monotonic()
         try:
             self._answer(task, progress)
-        except Exception as error:
+        except KeyboardInterrupt:
+            store.set_status(job, "interrupted", "interrupted by the user")
+            raise
+        except BaseException as error:  # a system that calls exit() fails like any other
             if not _is_the_systems_own(error):
                 store.set_status(job, "failed", _reason(error))
                 raise
             self._fail(task, error)
-        except KeyboardInterrupt:
-            store.set_status(job, "interrupted", "interrupted by the user")
-            raise
         else:
             store.set_status(job, "done")
             self.board.done(str(job), time.monotonic() - start)
@@ -96,7 +96,7 @@ class Worker:
         self.store.set_status(task.job, "failed", reason)
         self.board.failed(str(task.job), told or reason)
 
-    def _fail(self, task: Task, error: Exception) -> None:
+    def _fail(self, task: Task, error: BaseException) -> None:
         text = _reason(error)
         log = self.store.write_log(task.job, "".join(traceback.format_exception(error)))
         self.give_up(task, text, f"{text} (log: {log})")
@@ -135,7 +135,9 @@ class Worker:
             raise SystemFailed(self.memory.failures[job.training_fingerprint])
         try:
             self._learn(task, progress)
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             self.memory.failures[job.training_fingerprint] = _reason(error)
             raise
         folder = self.store.trained(job)
@@ -162,7 +164,9 @@ class Worker:
         try:
             folder = self._trained(base) or self._train(base, _BaseProgress(self.board, task))
             adapter = _load(base, folder)
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             if not _is_the_systems_own(error):
                 raise
             reason = f"{name}, which it starts from, failed: {_reason(error)}"
@@ -208,12 +212,12 @@ def _drawn(adapter: Adapter, task: Task, run: Run, draw: int) -> list[str]:
     return texts
 
 
-def _is_the_systems_own(error: Exception) -> bool:
+def _is_the_systems_own(error: BaseException) -> bool:
     """Whether others may go on, since neither the request nor the disk is at fault."""
     return isinstance(error, SystemFailed) or not isinstance(error, DialbenchError)
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException) -> str:
     if isinstance(error, DialbenchError):
         return error.message
     text = " ".join(str(error).split()) or "no message"

@@ -10,6 +10,7 @@ from dialbench.records import Column
 _DIVERSITY, _LEXICAL, _OVERLAP = "Diversity", "Lexical", "Overlap"
 _EMBEDDING, _ENTAILMENT, _SEMANTIC = "Embedding", "Entailment", "Semantic"
 _SYSTEM = "System"
+_UNSEEN = ("Cc", "Cf", "Cs")
 
 _KNOWN = {
     column.name: column
@@ -77,9 +78,18 @@ def column_of(metric: str) -> Column:
 
 
 def clean(text: str) -> str:
-    """`text` on one line, composed, and without characters that cannot be seen."""
+    """`text` on one line, composed, and without characters that cannot be seen.
+
+    What every outlet does to text from outside (tables, pages, CSV, the terminal): no escape
+    sequence, no text direction and no line break of a system, a server or a file gets through.
+    """
     text = unicodedata.normalize("NFC", " ".join(text.split()))
-    return "".join(c for c in text if unicodedata.category(c) not in ("Cc", "Cf", "Cs"))
+    return " ".join(visible(text).split())
+
+
+def visible(text: str) -> str:
+    """`text` without control and format characters and lone surrogates; line breaks stay."""
+    return "".join(c for c in text if c == "\n" or unicodedata.category(c) not in _UNSEEN)
 
 
 def slug(text: str) -> str:

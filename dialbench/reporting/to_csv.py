@@ -6,6 +6,10 @@ import csv
 import io
 
 from dialbench.records import Cell, Column, Row, Table
+from dialbench.reporting.presentation import clean
+
+# Some spreadsheets take the full-width forms for the plain ones.
+_FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 
 FIELDS = (
     "table",
@@ -54,7 +58,8 @@ def _line(table: Table, row: Row, column: Column, cell: Cell) -> list[str]:
 
 def _text(text: str) -> str:
     """A spreadsheet would run text that starts like a formula; the quote keeps it text."""
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) else text
+    text = clean(text)
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def _number(value: float | None) -> str:

@@ -23,6 +23,7 @@ from dialbench.progress import Board
 from dialbench.store.layout import Store
 
 PLUGIN = Path(__file__).parent / "side_by_side.py"
+DIES_AT_IMPORT = Path(__file__).parent / "dies_at_import.py"
 STARTING = Path(__file__).parent.parent / "starting.py"
 TINY = "[layers=1,embedding=16,attention=16,vocabulary=300,epochs=1]"
 BUSY = 60.0
@@ -125,6 +126,34 @@ def test_a_process_that_dies_fails_its_own_job_only(bench: Callable[..., Outcome
     assert [result.status for result in others] == ["done"] * 3
     assert dead.status == "failed"
     assert dead.reason == ("its process was ended by SIGKILL; perhaps memory ran out: try --jobs 1")
+
+
+def test_a_process_that_dies_idle_is_replaced(bench: Callable[..., Outcome]) -> None:
+    # The second job of `murderer` waits for its first, so that nothing is left for the other.
+    outcome = bench("victim,murderer", decodings="greedy,beam:2")
+    assert [result.status for result in outcome.results] == ["done"] * 4
+
+
+@pytest.mark.parametrize(("deaths", "status"), [(1, "done"), (2, "done"), (9, "failed")])
+def test_a_process_that_dies_before_its_job_begins_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deaths: int, status: str
+) -> None:
+    left = tmp_path / "deaths"
+    left.write_text(str(deaths))
+    monkeypatch.setenv("DEATHS", str(left))
+    request = Request("late", limit_train=40, limit_test=4, plugins=(DIES_AT_IMPORT,))
+    outcome = run(request, out=tmp_path, device="cpu", jobs=2, answers_only=True)
+    assert [result.status for result in outcome.results] == [status]
+    assert int(left.read_text()) == max(0, deaths - 3)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_system_that_ends_its_process_fails_alone(
+    bench: Callable[..., Outcome], jobs: int
+) -> None:
+    left, other = bench("leaving,copy-last", jobs=jobs).results
+    assert (left.status, other.status) == ("failed", "done")
+    assert "SystemExit" in left.reason
 
 
 def test_a_fault_of_the_disk_ends_the_run_and_interrupts_the_others(

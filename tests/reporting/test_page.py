@@ -17,6 +17,7 @@ from dialbench.reporting.page.content import findings, licence, section, setting
 from dialbench.reporting.page.conversations import Answers, Conversations, gather, pack
 from dialbench.reporting.page.drawing import drawing
 from dialbench.reporting.page.render import page
+from dialbench.reporting.presentation import visible
 from dialbench.reporting.report import write
 from dialbench.reporting.tables import build
 
@@ -342,7 +343,7 @@ def test_data_cannot_end_its_element():
     html = _Outline(hostile_page())
     (data,) = [text for attrs, text in html.all("script") if "data-title" in attrs]
     assert re.fullmatch(r"[A-Za-z0-9+/=]+", data)
-    assert unpacked(data)["systems"][0]["texts"] == [HOSTILE]
+    assert unpacked(data)["systems"][0]["texts"] == [visible(HOSTILE)]
 
 
 def policy_of(html):

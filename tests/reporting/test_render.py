@@ -20,6 +20,7 @@ from dialbench.errors import UnknownName
 from dialbench.records import Cell, Column, Row, Table
 from dialbench.reporting import to_html, to_latex, to_markdown
 from dialbench.reporting.formats import TABLES
+from dialbench.reporting.presentation import clean
 from dialbench.reporting.render import render, terminal
 from dialbench.reporting.shown import show
 
@@ -279,7 +280,24 @@ def test_csv_leaves_missing_values_empty():
 def test_csv_text_is_never_a_formula(label):
     (line,) = read_csv(render(table_of([label]), "csv"))
     assert line["system"][0] not in "=+-@\t\r\n"
-    assert line["system"].removeprefix("'") == label
+    assert line["system"].removeprefix("'") == clean(label)
+
+
+@pytest.mark.parametrize("sign", ["=", "+", "-", "@", "＝", "＋", "－", "＠"])
+@pytest.mark.parametrize(
+    "before", ["", "\r", "\n", "\t", "\0", "\v", "\xa0", "\u200b", "\ufeff", " "]
+)
+def test_csv_shows_no_formula_behind_what_cannot_be_seen(before, sign):
+    text = render(table_of([f"{before}{sign}1+1"]), "csv")
+    (line,) = read_csv(text)
+    assert line["system"] == f"'{sign}1+1"
+    assert not set("\r\t\0\v\xa0\u200b\ufeff") & set(text)
+
+
+def test_csv_has_a_line_a_cell_whatever_labels_hold():
+    text = render(table_of(["a\rb\x85c\u2028d\ne"]), "csv")
+    assert len(text.splitlines()) == 2
+    assert read_csv(text)[0]["system"] == "a b c d e"
 
 
 def test_numbers_have_a_true_minus_and_zero_has_none():

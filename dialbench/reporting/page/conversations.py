@@ -15,7 +15,7 @@ import numpy as np
 
 from dialbench.records import Example, Job, Responses, Result
 from dialbench.reporting.lines import alike, lines
-from dialbench.reporting.presentation import clean, column_of
+from dialbench.reporting.presentation import clean, column_of, visible
 from dialbench.reporting.shown import scale
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Conversations:
         examples = [self.examples[number] for number in picked]
         measures = self._measures()
         return {
-            "ids": [example.id for example in examples],
+            "ids": [clean(example.id) for example in examples],
             "contexts": [list(map(turns.of, example.context)) for example in examples],
             "references": [list(map(turns.of, example.references)) for example in examples],
             "turns": list(turns.numbers),
@@ -193,14 +193,14 @@ class _Numbers:
         self.numbers: dict[str, int] = {}
 
     def of(self, text: str) -> int:
-        return self.numbers.setdefault(text, len(self.numbers))
+        return self.numbers.setdefault(visible(text), len(self.numbers))
 
 
 def _plain(system: Answers, picked: Sequence[int], measures: Mapping[str, int]) -> dict[str, Any]:
     texts = _Numbers()
     said = [texts.of(system.texts[number]) for number in picked]
     return {
-        "label": system.label,
+        "label": clean(system.label),
         "ranked": system.ranked,
         "seed": system.seed,
         "said": said,

@@ -44,7 +44,7 @@ def page(
     """
     corpora = dict.fromkeys(result.job.corpus for result in results)
     fill = _filler(
-        corpora=list(map(clean, corpora)),
+        corpora=list(corpora),
         sections=list(map(content.section, tables, ours)),
         drawings=drawings,
         settings=content.settings(results),
@@ -63,7 +63,11 @@ _ROOM_FOR_WORDS = 10_000
 def _filler(**values: object) -> Callable[..., str]:
     style, script = _part("page.css"), _part("page.js")
     environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_clean_unless_ours,
     )
     environment.filters["inside"] = Markup
     template = environment.from_string(_part("page.html.j2"))
@@ -74,6 +78,10 @@ def _filler(**values: object) -> Callable[..., str]:
         )
 
     return fill
+
+
+def _clean_unless_ours(value: object) -> object:
+    return value if isinstance(value, Markup) else clean(str(value))
 
 
 def _policy(style: str, script: str) -> str:
