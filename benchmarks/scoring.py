@@ -107,7 +107,7 @@ def lexicalrichness(pairs: list[Pair]) -> dict[str, float]:
 
     tokens = [token for _, text in pairs for token in text.split()]
     peer = LexicalRichness(tokens, preprocessor=None, tokenizer=None)
-    return {"mtld": peer.mtld(), "mattr": peer.mattr(4), "mattr-50": peer.mattr(50)}
+    return {"mtld": peer.mtld(), "mattr": peer.mattr(50), "mattr-4": peer.mattr(4)}
 
 
 def nltk_sentence_bleu(pairs: list[Pair]) -> dict[str, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -226,6 +226,8 @@ class _Scorer:
         from dialbench.scoring import scoring_key
 
         self.dataset, self.store, self.names = dataset, store, settings.metrics
+        # Always counted: tables crown no system that gives hardly any different responses.
+        settings = replace(settings, metrics=tuple(dict.fromkeys([*self.names, "different"])))
         self.told = [MEASURES[name] for name in self.names if name in MEASURES]
         self.metrics = build_metrics(
             settings.of_responses(), dataset.train, store.root / "vectors", store.root / "judged"
@@ -255,7 +257,7 @@ class _Scorer:
         responses, (result,) = self.store.read_responses(job), self.store.results(None, [job])
         scores = score_responses(responses.answers(), self.metrics)
         scores |= {measure.name: measure.score(result, responses) for measure in self.told}
-        return {name: scores[name] for name in self.names}
+        return {name: scores[name] for name in dict.fromkeys([*self.names, "different"])}
 
 
 def _scorers(

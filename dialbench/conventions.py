@@ -93,7 +93,7 @@ CONVENTIONS = {
                 PaperColumn("Length", "length"),
                 PaperColumn("D-1", "dist-1"),
                 PaperColumn("D-2", "dist-2"),
-                PaperColumn("MATTR", "mattr"),
+                PaperColumn("MATTR", "mattr-4"),
                 PaperColumn("MTLD", "mtld"),
                 PaperColumn(
                     "METEOR 1.5",

@@ -304,7 +304,10 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: one measure under one signature."""
+    """A column: one measure under one signature.
+
+    `unranked` says why nothing is marked in it although one direction is better; empty otherwise.
+    """
 
     name: str
     title: str
@@ -313,6 +316,7 @@ class Column:
     percent: bool = False
     direction: Literal["higher", "lower", "none"] = "higher"
     group: str = ""
+    unranked: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from dialbench.stats.intervals import jackknife
 
 SENTENCE = "tea is warm so we sit by the lake and hear a bird sing"
 WORDS = SENTENCE.split()
-FREE = ("length", "dist-1", "dist-2", "mtld", "mattr", "mattr-50")
+FREE = ("length", "dist-1", "dist-2", "mtld", "mattr", "mattr-4")
 
 
 def text(seed, length=7):

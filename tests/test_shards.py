@@ -21,7 +21,7 @@ FREE = [
     for name in names()
     if not name.startswith(("ue", "emb-", "vendi", "meteor", "novelty", "copy"))
 ]
-ORDERED = ("mtld", "mattr", "mattr-50")
+ORDERED = ("mtld", "mattr", "mattr-4")
 
 
 def responses(count: int, seed: int = 0) -> list[dict[str, object]]:

@@ -13,7 +13,7 @@ from dialbench.store.schema import ScoreFields
 
 RELATIVE = 1e-6
 """How far measures that are not ratios of counts may differ on a CPU."""
-_COUNTS = re.compile(r"length|(rare-)?dist-\d|novelty|(generic|copy|duplicate)-rate")
+_COUNTS = re.compile(r"length|different|(rare-)?dist-\d|novelty|(generic|copy|duplicate)-rate")
 Ends = tuple[float | None, ...]
 
 

@@ -9,6 +9,7 @@ from dialbench.checking.cells import other_seeds, same_seed
 from dialbench.checking.findings import CellChange, Comparison, ResponseChange, RowReport
 from dialbench.checking.pairs import Row, rows
 from dialbench.store.baselines import Baseline, Entry, Said
+from dialbench.store.schema import FORMER_NAMES
 
 Measures = frozenset[str]
 
@@ -57,7 +58,7 @@ class _Check:
         cells = sum(len(self._shared(row.baseline, row.run)) for row in by_spread)
         for row in by_spread:
             reports[id(row)] = [self._spread(row, cells)]
-        columns = [f"column {name} is missing" for name in sorted(self.missing)]
+        columns = [f"column {_known_as(name)} is missing" for name in sorted(self.missing)]
         columns += [f"column {name} was added" for name in sorted(self.added)]
         return Comparison(
             self.old.provenance,
@@ -188,6 +189,11 @@ def _rule(row: Row) -> str:
 
 def _seeds(entries: Iterable[Entry]) -> str:
     return ", ".join(str(entry.job.seed) for entry in entries)
+
+
+def _known_as(metric: str) -> str:
+    former = FORMER_NAMES.get(metric)
+    return f"{metric} (formerly {former})" if former else metric
 
 
 def _name(row: Row, entry: Entry) -> str:

@@ -37,10 +37,11 @@ class GenericRate(MeanMetric):
 
     A response is cut at punctuation marks; it is generic if every part is one of `PHRASES`, case
     and anything but letters and digits aside (a tokeniser without punctuation leaves responses
-    in one part). English only. An empty response counts 0.
+    in one part). English only. An empty response counts 0. It has no direction: people rated
+    generic responses of systems higher than their other ones (benchmarks/ratings.py).
     """
 
-    direction: ClassVar[Direction] = "lower"
+    direction: ClassVar[Direction] = "none"
 
     def __init__(self, tokenizer: str) -> None:
         listed = f"{len(PHRASES)}@{fingerprint_of(list(PHRASES))[:12]}"
@@ -66,6 +67,31 @@ class GenericRate(MeanMetric):
 
 def _letters(text: str) -> str:
     return "".join(filter(str.isalnum, text.lower()))
+
+
+class Different(Metric[Ragged]):
+    """different: number of responses that differ in a token / responses, in (0, 1].
+
+    Empty responses are one. Like Distinct it falls as the number of responses grows.
+    """
+
+    direction: ClassVar[Direction] = "none"
+
+    def __init__(self, tokenizer: str) -> None:
+        super().__init__("different", "different|unit:response", tokenizer)
+
+    def statistics(self, texts: Texts) -> Ragged:
+        """The tokens of the responses."""
+        return texts.responses
+
+    def score(self, statistics: Ragged) -> float:
+        """The share; NaN without responses."""
+        kinds = len(set(map(tuple, statistics.lists())))
+        return kinds / len(statistics) if len(statistics) else math.nan
+
+    def reason(self, statistics: Ragged) -> str:
+        """There is nothing to count."""
+        return "" if len(statistics) else "there are no responses"
 
 
 class DuplicateRate(Metric[Ragged]):

@@ -75,7 +75,7 @@ class Mattr(_Joined):
     Covington and McFall (2010). Fewer tokens than the window: types / tokens.
 
     Args:
-        name: "mattr" for the window of 4 that a paper names, "mattr-50" for the usual one.
+        name: "mattr" for the usual window of 50, "mattr-4" for the one that a paper names.
         window: number of tokens in a window.
         tokenizer: name of the tokeniser.
     """

@@ -27,7 +27,7 @@ from dialbench.metrics.embedding import (
 )
 from dialbench.metrics.entailment import KINDS as ENTAILMENT
 from dialbench.metrics.entailment import Entailment, Judge, Verdicts
-from dialbench.metrics.generic import DuplicateRate, GenericRate
+from dialbench.metrics.generic import Different, DuplicateRate, GenericRate
 from dialbench.metrics.lexical import Length, Mattr, Mtld
 from dialbench.metrics.libraries import BertModel, BertScore, Mauve, MauveModel
 from dialbench.metrics.meteor import Meteor
@@ -143,11 +143,10 @@ def _entailment(name: str, kind: type[Entailment]) -> _Entry:
 
 _RUN = {
     "length": _Entry(Length, lambda s: Length(s.tokenizer)),
+    "different": _Entry(Different, lambda s: Different(s.tokenizer)),
     **{f"dist-{n}": _distinct(n) for n in (1, 2, 3)},
-    **{f"intra-dist-{n}": _intra_distinct(n) for n in (1, 2)},
     "mtld": _Entry(Mtld, lambda s: Mtld(s.tokenizer)),
-    "mattr": _Entry(Mattr, lambda s: Mattr("mattr", 4, s.tokenizer)),
-    "mattr-50": _Entry(Mattr, lambda s: Mattr("mattr-50", 50, s.tokenizer)),
+    "mattr": _Entry(Mattr, lambda s: Mattr("mattr", 50, s.tokenizer)),
     **{f"bleu-{n}": _bleu(n) for n in (1, 2, 3, 4)},
     "meteor": _Entry(Meteor, lambda s: Meteor(s.tokenizer, s.wordnet)),
     "rouge-l": _Entry(RougeL, lambda s: RougeL(s.tokenizer)),
@@ -156,6 +155,7 @@ _RUN = {
     "emb-extrema": _embedding(EmbeddingExtrema),
 }
 _SCORE = {
+    **{f"intra-dist-{n}": _intra_distinct(n) for n in (1, 2)},
     **{f"ead-{n}": _adjusted(n) for n in (1, 2)},
     **{f"ent-{n}": _entropy(n, corrected=False) for n in (1, 2, 3, 4)},
     "self-bleu": _Entry(SelfBleu, lambda s: SelfBleu(s.tokenizer)),
@@ -177,6 +177,7 @@ _ASKED_FOR = {
     "vendi": _Entry(Vendi, lambda s: Vendi(s.tokenizer, s.sentences)),
     **{name: _entailment(name, kind) for name, kind in ENTAILMENT.items()},
     "intra-dist-3": _intra_distinct(3),
+    "mattr-4": _Entry(Mattr, lambda s: Mattr("mattr-4", 4, s.tokenizer)),
     **{f"rare-dist-{n}": _rarefied(n) for n in (1, 2, 3)},
     **{f"ent-mm-{n}": _entropy(n, corrected=True) for n in (1, 2, 3, 4)},
     "copy-rate": _against_training(CopyRate),
@@ -266,6 +267,9 @@ def _entry(name: str, where: str) -> _Entry:
             where=where,
             hint="Name it to dialbench run --metrics.",
         )
+    if name == "mattr-50":
+        # The nearest name would be another metric.
+        raise InputError("mattr-50 is called mattr", where=where, hint="A window of 4 is mattr-4.")
     if name not in _ENTRIES:
         raise UnknownName.of("metric", name, [*_ENTRIES, *told.MEASURES], where=where)
     return _ENTRIES[name]

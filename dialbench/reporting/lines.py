@@ -32,6 +32,11 @@ class Line:
         return tuple(result for result in self.results if result.status == "done")
 
     @property
+    def repetitive(self) -> tuple[Result, ...]:
+        """The seeds that gave hardly any different responses, so that no value crowns the row."""
+        return tuple(result for result in self.done if _repeats(result.scores.get("different")))
+
+    @property
     def status(self) -> str:
         """How the first seed stands, but done as soon as one of them is."""
         return "done" if self.done else self.results[0].status
@@ -39,6 +44,15 @@ class Line:
     def scores(self, metric: str) -> list[Score]:
         """The scores of a measure, one a seed that has one."""
         return [result.scores[metric] for result in self.done if metric in result.scores]
+
+
+FEWEST_DIFFERENT = 0.05
+_FEWEST_RESPONSES = 20
+"""Of fewer a twentieth is less than one response."""
+
+
+def _repeats(score: Score | None) -> bool:
+    return score is not None and score.n >= _FEWEST_RESPONSES and score.value < FEWEST_DIFFERENT
 
 
 def lines(results: Iterable[Result]) -> list[Line]:

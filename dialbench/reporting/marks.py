@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -99,31 +99,43 @@ class Marks:
     untested: frozenset[int] = frozenset()
 
 
-def mark(samples: Mapping[int, Sample], column: Column, rules: Rules) -> Marks:
+_FEWEST_FOR_SECOND = 3
+"""Of two rows the second best is the worst."""
+
+
+def mark(
+    samples: Mapping[int, Sample],
+    column: Column,
+    rules: Rules,
+    excluded: Collection[int] = (),
+) -> Marks:
     """Compares every row with the best of the column.
 
     Args:
-        samples: the rows that compete, by row number.
+        samples: the rows that are compared, by row number.
         column: whose direction says what is better.
         rules: what is significant.
+        excluded: rows that are neither best nor second best, whatever their value.
 
     Returns:
-        The marks; none where fewer than two rows compete or nothing is better. Rows that tie
-        are marked alike.
+        The marks; none where fewer than two rows compete or nothing is better, and no second best
+        where fewer than three do. Rows that tie are marked alike.
     """
-    if len(samples) < 2 or column.direction == "none":
-        return Marks()
     sign = 1 if column.direction == "higher" else -1
     values = {row: sign * sample.value for row, sample in samples.items()}
-    best = _top(values)
-    others = {row: value for row, value in values.items() if row not in best}
+    competing = {row: value for row, value in values.items() if row not in excluded}
+    if len(competing) < 2 or column.direction == "none" or column.unranked:
+        return Marks()
+    best = _top(competing)
+    behind = {row: value for row, value in competing.items() if row not in best}
+    others = [row for row in values if row not in best]
     found = {row: _against(samples[row], [samples[top] for top in best]) for row in others}
     tested = {row: outcome for row, outcome in found.items() if outcome is not None}
     p_values = [p for p, _ in tested.values()]
     adjusted = holm(p_values) if rules.correction == "holm" else p_values
     return Marks(
         best=best,
-        second=_top(others),
+        second=_top(behind) if len(competing) >= _FEWEST_FOR_SECOND else frozenset(),
         significant=frozenset(r for r, p in zip(tested, adjusted, strict=True) if p < rules.alpha),
         tests=frozenset(test for _, test in tested.values()),
         untested=frozenset(found) - frozenset(tested),

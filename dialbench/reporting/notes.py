@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from dialbench.records import Result, Table
-from dialbench.reporting.lines import Line
+from dialbench.records import Column, Result, Table
+from dialbench.reporting.lines import FEWEST_DIFFERENT, Line
 from dialbench.reporting.marks import Marks, Rules
+from dialbench.reporting.shown import number
 
 
 def notes(
@@ -25,15 +26,18 @@ def notes(
         rules: what was taken as significant.
         said: what the corpus wants to be said.
     """
+    # What a reader must know before any number comes first, what is looked up comes last.
     found = [
-        *_sizes(members),
-        *_seeds(members),
-        *_tests(table, members, marks, rules),
+        *_repetitive(members),
         *_unfinished(members),
-        *_absences(table),
-        *signatures(table),
+        *_sizes(members),
         *said,
         *_warnings(members),
+        *_absences(table),
+        *_ranks(table),
+        *_seeds(members),
+        *_tests(table, members, marks, rules),
+        *signatures(table),
     ]
     return tuple(dict.fromkeys(found))
 
@@ -41,6 +45,46 @@ def notes(
 def signatures(table: Table) -> list[str]:
     """Which measure exactly each column shows."""
     return [f"{c.title}: {c.signature}." for c in table.columns if c.signature]
+
+
+def _repetitive(members: Sequence[Line]) -> Iterator[str]:
+    """Which ranked rows say nearly the same to every context."""
+    found = [line for line in members if line.ranked and line.repetitive]
+    for line in found:
+        counts: dict[tuple[int, int], list[Result]] = {}
+        for result in line.repetitive:
+            score = result.scores["different"]
+            counts.setdefault((round(score.value * score.n), score.n), []).append(result)
+        for (kinds, contexts), results in counts.items():
+            given = f"{kinds} different responses to" if kinds > 1 else "one response to all"
+            yield f"{_of(line, results)} gave {given} {contexts:,} contexts."
+    if found:
+        yield (
+            f"Systems with fewer than {100 * FEWEST_DIFFERENT:g} % different responses are not "
+            "marked best."
+        )
+
+
+def _ranks(table: Table) -> Iterator[str]:
+    """Which columns are not ranked and why, and whether ranks are finer than what is printed."""
+    titles: dict[str, list[str]] = {}
+    for column in table.columns:
+        if column.unranked:
+            titles.setdefault(column.unranked, []).append(column.title)
+    for reason, names in titles.items():
+        yield f"{', '.join(names)}: not ranked ({reason})."
+    if any(_ranks_what_prints_equal(table, column) for column in table.columns):
+        yield "Ranks are taken before rounding."
+
+
+def _ranks_what_prints_equal(table: Table, column: Column) -> bool:
+    """Whether a marked cell and one of another rank show the same number."""
+    ranks: dict[str, set[tuple[bool, bool]]] = {}
+    for row in table.rows:
+        cell = row.cells[column.name]
+        if row.ranked and cell.value is not None:
+            ranks.setdefault(number(cell.value, column), set()).add((cell.best, cell.second))
+    return any(len(places) > 1 for places in ranks.values())
 
 
 def _sizes(members: Sequence[Line]) -> Iterator[str]:

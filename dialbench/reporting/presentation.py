@@ -11,16 +11,22 @@ _DIVERSITY, _LEXICAL, _OVERLAP = "Diversity", "Lexical", "Overlap"
 _EMBEDDING, _ENTAILMENT, _SEMANTIC = "Embedding", "Entailment", "Semantic"
 _SYSTEM = "System"
 _UNSEEN = ("Cc", "Cf", "Cs")
+_SATURATED = "close to 1 for nearly any text"
+_RATED = "people rated generic responses higher than others, see docs/metrics.md"
 
 _KNOWN = {
     column.name: column
     for column in (
         Column("length", "Length", digits=1, direction="none", group=_LEXICAL),
+        Column("different", "Different", digits=1, percent=True, direction="none", group=_LEXICAL),
         Column("mtld", "MTLD", digits=1, group=_LEXICAL),
-        Column("mattr", "MATTR-4", group=_LEXICAL),
-        Column("mattr-50", "MATTR-50", group=_LEXICAL),
+        Column("mattr", "MATTR", group=_LEXICAL),
+        Column("mattr-4", "MATTR-4", group=_LEXICAL, unranked=_SATURATED),
         *(Column(f"dist-{n}", f"Dist-{n}", group=_DIVERSITY) for n in (1, 2, 3)),
-        *(Column(f"intra-dist-{n}", f"Intra-dist-{n}", group=_DIVERSITY) for n in (1, 2, 3)),
+        *(
+            Column(f"intra-dist-{n}", f"Intra-dist-{n}", group=_DIVERSITY, unranked=_SATURATED)
+            for n in (1, 2, 3)
+        ),
         *(Column(f"ead-{n}", f"EAD-{n}", group=_DIVERSITY) for n in (1, 2)),
         *(Column(f"ent-{n}", f"Ent-{n}", digits=2, group=_DIVERSITY) for n in (1, 2, 3, 4)),
         *(Column(f"rare-dist-{n}", f"Rare-dist-{n}", group=_DIVERSITY) for n in (1, 2, 3)),
@@ -29,7 +35,7 @@ _KNOWN = {
         *(Column(f"within-dist-{n}", f"Within-dist-{n}", group=_DIVERSITY) for n in (1, 2)),
         Column("within-self-bleu", "Within-self-BLEU", direction="lower", group=_DIVERSITY),
         Column("novelty", "Novelty", group=_DIVERSITY),
-        Column("generic-rate", "Generic", direction="lower", group=_DIVERSITY),
+        Column("generic-rate", "Generic", direction="none", group=_DIVERSITY, unranked=_RATED),
         Column("copy-rate", "Copied", direction="lower", group=_DIVERSITY),
         Column("duplicate-rate", "Duplicates", direction="lower", group=_DIVERSITY),
         *(Column(f"bleu-{n}", f"BLEU-{n}", group=_OVERLAP) for n in (1, 2, 3, 4)),

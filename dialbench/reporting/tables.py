@@ -24,9 +24,10 @@ def build(
     """The tables of all corpora that occur in the results, in order of first appearance.
 
     Seeds of one row become their mean and sample standard deviation. In every column the best
-    value and the second best are marked, and those that differ significantly from the best: over
-    responses where the measure has a value for each, else over folds, else over seeds. Rows that
-    are not ranked, or answered fewer contexts than others, come last and carry no marks.
+    value and, of three rows or more, the second best are marked, and those that differ
+    significantly from the best: over responses where the metric has a value for each, else over
+    folds, else over seeds. Rows of hardly any different responses are never best. Rows that are
+    not ranked, or answered fewer contexts than others, come last and carry no marks.
 
     Args:
         results: what the store knows of each job; failed jobs give rows of dashes.
@@ -102,7 +103,8 @@ class _Measure:
         """The marks of the lines that compete in this column."""
         found = {row: self.scores(line) for row, line in enumerate(members) if line.ranked}
         samples = {row: Sample.of(scores) for row, scores in found.items() if scores}
-        return mark(samples, self.column, rules)
+        repetitive = [row for row in samples if members[row].repetitive]
+        return mark(samples, self.column, rules, repetitive)
 
     def cell(self, line: Line, row: int, marks: Marks) -> Cell:
         """What stands in this column in one line."""

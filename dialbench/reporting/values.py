@@ -56,7 +56,7 @@ def axis_title(column: Column) -> str:
     """What an axis shows, in which unit, and where better values lie."""
     unit = " (%)" if column.percent else ""
     better = {"higher": ", higher is better", "lower": ", lower is better", "none": ""}
-    return f"{clean(column.title)}{unit}{better[column.direction]}"
+    return f"{clean(column.title)}{unit}{'' if column.unranked else better[column.direction]}"
 
 
 def shortened(label: str) -> str:

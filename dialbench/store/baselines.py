@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from dialbench.errors import InputError, StorageError
 from dialbench.files.atomic import atomic_write, storing
@@ -25,6 +25,7 @@ from dialbench.store.schema import (
     Record,
     ScoreFields,
     Status,
+    current_name,
     damaged,
     read_record,
 )
@@ -114,6 +115,11 @@ class Entry(Part):
     weights: dict[str, str] = Field(default_factory=dict)
     responses: ResponseFields | None = None
     scores: dict[str, ScoreFields] = Field(default_factory=dict)
+
+    @field_validator("scores")
+    @classmethod
+    def _by_current_names(cls, scores: dict[str, ScoreFields]) -> dict[str, ScoreFields]:
+        return {current_name(name, score.signature): score for name, score in scores.items()}
 
     def as_job(self) -> Job:
         """The job, with its fingerprint."""

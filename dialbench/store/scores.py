@@ -16,6 +16,7 @@ from dialbench.records import Score, fingerprint_of
 from dialbench.store.schema import (
     ScoreFields,
     ScoresRecord,
+    current_name,
     damaged,
     plain,
     read_record,
@@ -84,7 +85,10 @@ def read(folder: Path) -> dict[str, Score] | None:
     if hashlib.sha256(data).hexdigest() != record.arrays_sha256:
         raise damaged(folder / _ARRAYS, "its checksum does not match")
     arrays = load(data)
-    return {name: _score(name, fields, arrays) for name, fields in record.scores.items()}
+    return {
+        current_name(name, fields.signature): _score(name, fields, arrays)
+        for name, fields in record.scores.items()
+    }
 
 
 def fields_of(score: Score) -> ScoreFields:

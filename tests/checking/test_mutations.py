@@ -103,7 +103,7 @@ def test_an_untouched_run_passes_and_so_does_the_same_run_again(
 ) -> None:
     found = checked()
     assert found.ok
-    assert sum(row.cells_compared for row in found.rows) == 9
+    assert sum(row.cells_compared for row in found.rows) == 12
     assert sum(row.responses_compared for row in found.rows) == 72
     again = go(tmp_path, "again")
     assert dialbench.check(again, baseline=first / "base.json").ok

@@ -22,12 +22,12 @@ from dialbench.metrics.registry import (
 )
 from dialbench.metrics.texts import Interner
 
-ORDERED = {"mtld", "mattr", "mattr-50"}
+ORDERED = {"mtld", "mattr", "mattr-4"}
 LOWER = {
-    *("self-bleu", "within-self-bleu", "generic-rate", "duplicate-rate", "copy-rate"),
+    *("self-bleu", "within-self-bleu", "duplicate-rate", "copy-rate"),
     "ue-contradict",
 }
-UNRANKED = {"length", "ue-neutral"}
+UNRANKED = {"length", "different", "generic-rate", "ue-neutral"}
 
 sentence = st.lists(st.sampled_from("abcdefgzq"), max_size=8).map(" ".join)
 example = st.tuples(sentence, st.lists(sentence, max_size=3).map(tuple))
@@ -149,6 +149,8 @@ def test_the_measures_of_a_run_are_among_those_of_a_score_and_these_need_no_mode
 def test_an_unknown_name_is_answered_with_the_nearest():
     with pytest.raises(UnknownName, match=r"--metrics: unknown metric 'rouge'.*'rouge-l'"):
         create(["length", "rouge"], MetricSettings())
+    with pytest.raises(InputError, match=r"--metrics: mattr-50 is called mattr.*4 is mattr-4"):
+        create(["mattr-50"], MetricSettings())
     with pytest.raises(UnknownName, match="blue-1"):
         needs(["blue-1"])
 

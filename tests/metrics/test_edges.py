@@ -9,68 +9,69 @@ import pytest
 from dialbench.metrics.registry import DEFAULT
 
 NAN = math.nan
-REFERENCE_FREE = DEFAULT[:9]
+REFERENCE_FREE = DEFAULT[:7]
 LONG = " ".join("abcdefgh"[(i * i + i // 7) % 8] for i in range(600))
 
 # METEOR: recall 1, precision 1/2, one chunk of two matches; then ROUGE-L and embeddings.
 EMOJI = (0.5 / 0.55 * (1 - 0.5 / 8), 2 / 3, NAN, 0, NAN)
 
-# name: responses, references, values in the order of DEFAULT: length, dist-1..3, intra-dist-1..2,
-# mtld, mattr, mattr-50, bleu-1..4, meteor, rouge-l, emb-average, -greedy, -extrema.
+# name: responses, references, values in the order of DEFAULT: length, different, dist-1..3,
+# mtld, mattr, bleu-1..4, meteor, rouge-l, emb-average, -greedy, -extrema.
 CASES = {
     "one token": (
         ["a"],
         [("a",)],
-        [1, 1, 0, 0, 1, NAN, 1, 1, 1, 1, 0, 0, 0, 0.5, 1, 1, 1, 1],
+        [1, 1, 1, 0, 0, 1, 1, 1, 0, 0, 0, 0.5, 1, 1, 1, 1],
     ),
     "all empty": (
         ["", ""],
         [("a",), ("b",)],
-        [0, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, *[0] * 9],
+        [0, 0.5, NAN, NAN, NAN, NAN, NAN, *[0] * 9],
     ),
     "one empty": (
         ["a", ""],
         [("a",), ("a",)],
-        [0.5, 1, 0, 0, 1, NAN, 1, 1, 1, math.exp(-1), 0, 0, 0, 0.25, *[0.5] * 4],
+        [0.5, 1, 1, 0, 0, 1, 1, math.exp(-1), 0, 0, 0, 0.25, *[0.5] * 4],
     ),
     "punctuation only": (
         ["? !"],
         [("? ?",)],
-        [2, 1, 0.5, 0, 1, 1, 2, 1, 1, 0.5, 0, 0, 0, 0.25, 0.5, NAN, 0, NAN],
+        [2, 1, 1, 0.5, 0, 2, 1, 0.5, 0, 0, 0, 0.25, 0.5, NAN, 0, NAN],
     ),
     "emoji and Chinese": (
         ["你 好 😀 😀"],
         [("你 好",)],
-        [4, 0.75, 0.75, 0.5, 0.75, 1, 4.24, 0.75, 0.75, 0.5, 6**-0.5, 0, 0, *EMOJI],
+        [4, 1, 0.75, 0.75, 0.5, 4.24, 0.75, 0.5, 6**-0.5, 0, 0, *EMOJI],
     ),
     "all identical": (
         ["a b", "a b"],
         [("a b",), ("a b",)],
-        [2, 0.5, 0.25, 0, 1, 1, 4, 0.5, 0.5, 1, 1, 0, 0, 0.9375, 1, 1, 1, 1],
+        [2, 0.5, 0.5, 0.25, 0, 4, 0.5, 1, 1, 0, 0, 0.9375, 1, 1, 1, 1],
     ),
     "response equals reference": (
         ["a b c d e"],
         [("a b c d e",)],
-        [5, 1, 4 / 5, 3 / 5, 1, 1, 5, 1, 1, 1, 1, 1, 1, 1 - 0.5 / 5**3, *[1] * 4],
+        [5, 1, 1, 4 / 5, 3 / 5, 5, 1, 1, 1, 1, 1, 1 - 0.5 / 5**3, *[1] * 4],
     ),
     "no reference": (
         ["a b"],
         [()],
-        [2, 1, 0.5, 0, 1, 1, 2, 1, 1, *[NAN] * 9],
+        [2, 1, 1, 0.5, 0, 2, 1, *[NAN] * 9],
     ),
     "some without reference": (
         ["a b", "c d"],
         [(), ("c d",)],
-        [2, 1, 0.5, 0, 1, 1, 4, 1, 1, 1, 1, 0, 0, 0.9375, 1, 1, 1, 1],
+        [2, 1, 1, 0.5, 0, 4, 1, 1, 1, 0, 0, 0.9375, 1, 1, 1, 1],
     ),
     "several references": (
         ["a b"],
         [("q q q", "a b", "h")],
-        [2, 1, 0.5, 0, 1, 1, 2, 1, 1, 1, 1, 0, 0, 0.9375, 1, 1, 1, 1],
+        [2, 1, 1, 0.5, 0, 2, 1, 1, 1, 0, 0, 0.9375, 1, 1, 1, 1],
     ),
 }
 
 MORE = (
+    *("intra-dist-1", "intra-dist-2", "mattr-4"),
     *("ead-1", "ent-1", "ent-2", "self-bleu", "novelty", "generic-rate", "duplicate-rate"),
     *("cider", "bleu-parlai", "bleu-plato-1", "rouge-l-coco", "emb-sentence", "vendi"),
 )
@@ -84,26 +85,43 @@ def adjusted(different: int, tokens: int) -> float:
 
 # The same cases: values in the order of MORE.
 MORE_CASES = {
-    "one token": [adjusted(1, 1), 0, NAN, NAN, 1, 0, 0, 0, 1e-9, 0, 1, 1, 1],
-    "all empty": [NAN, NAN, NAN, 0, 0, 0, 1, 0, 0, 0, 0, 0, NAN],
-    "one empty": [adjusted(1, 1), 0, NAN, 0, 0.5, 0, 0, 0, 5e-10, 0, 0.5, 0.5, 1],
+    "one token": [1, NAN, 1, adjusted(1, 1), 0, NAN, NAN, 1, 0, 0, 0, 1e-9, 0, 1, 1, 1],
+    "all empty": [*[NAN] * 6, 0, 0, 0, 1, 0, 0, 0, 0, 0, NAN],
+    "one empty": [1, NAN, 1, adjusted(1, 1), 0, NAN, 0, 0.5, 0, 0, 0, 5e-10, 0, 0.5, 0.5, 1],
     "punctuation only": [
-        *(adjusted(2, 2), LN2, 0, NAN, 1, 0, 0, 0),
+        *(1, 1, 1, adjusted(2, 2), LN2, 0, NAN, 1, 0, 0, 0),
         *((0.5 * 1e-36) ** 0.25, (1 + 1 + 1 + 5 / LN2) / 3, 0.5, 1, 1),
     ],
     "emoji and Chinese": [
-        *(adjusted(3, 4), 1.5 * LN2, math.log(3), NAN, 1, 0, 0, 0),
+        *(0.75, 1, 0.75, adjusted(3, 4), 1.5 * LN2, math.log(3), NAN, 1, 0, 0, 0),
         *((0.5 / 3 * 1e-24 / 2) ** 0.25, 7 / 9, 2.44 * 0.5 / 1.72, 1, 1),
     ],
-    "all identical": [adjusted(2, 4), LN2, 0, 0.1**0.5, 0, 0, 1, 0, 1e-6, 4 / 3, 1, 1, 1],
+    "all identical": [
+        1,
+        1,
+        0.5,
+        adjusted(2, 4),
+        LN2,
+        0,
+        0.1**0.5,
+        0,
+        0,
+        1,
+        0,
+        1e-6,
+        4 / 3,
+        1,
+        1,
+        1,
+    ],
     "response equals reference": [
-        *(adjusted(5, 5), math.log(5), math.log(4), NAN, 0, 0, 0, 0, 1, 4 / 3, 1, 1, 1)
+        *(1, 1, 1, adjusted(5, 5), math.log(5), math.log(4), NAN, 0, 0, 0, 0, 1, 4 / 3, 1, 1, 1)
     ],
-    "no reference": [adjusted(2, 2), LN2, 0, NAN, 0, 0, 0, *[NAN] * 5, 1],
+    "no reference": [1, 1, 1, adjusted(2, 2), LN2, 0, NAN, 0, 0, 0, *[NAN] * 5, 1],
     "some without reference": [
-        *(adjusted(4, 4), 2 * LN2, LN2, 0, 0.5, 0, 0, 0, 1e-6, 4 / 3, 1, 1, THIRDS)
+        *(1, 1, 1, adjusted(4, 4), 2 * LN2, LN2, 0, 0.5, 0, 0, 0, 1e-6, 4 / 3, 1, 1, THIRDS)
     ],
-    "several references": [adjusted(2, 2), LN2, 0, NAN, 0, 0, 0, 0, 1e-6, 4 / 3, 1, 1, 1],
+    "several references": [1, 1, 1, adjusted(2, 2), LN2, 0, NAN, 0, 0, 0, 0, 1e-6, 4 / 3, 1, 1, 1],
 }
 
 

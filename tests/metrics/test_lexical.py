@@ -32,7 +32,7 @@ def test_length_counts_empty_responses(texts_of):
 
 
 def test_the_worked_example_of_mattr(texts_of):
-    assert value(Mattr("mattr", 4, "whitespace"), texts_of(["a b a", "b a"])) == 0.5
+    assert value(Mattr("mattr-4", 4, "whitespace"), texts_of(["a b a", "b a"])) == 0.5
 
 
 @given(responses)
@@ -42,7 +42,7 @@ def test_values_are_those_of_the_library(texts_of, responses):
         return
     assert value(Mtld("whitespace"), texts_of(responses)) == expected.mtld(threshold=0.72)
     if expected.words >= 4:
-        assert value(Mattr("mattr", 4, "whitespace"), texts_of(responses)) == expected.mattr(4)
+        assert value(Mattr("mattr-4", 4, "whitespace"), texts_of(responses)) == expected.mattr(4)
 
 
 @given(responses, st.integers(1, 20))
@@ -67,11 +67,11 @@ def test_mtld_of_different_words_is_their_number(texts_of):
 
 
 def test_fewer_tokens_than_the_window_give_types_by_tokens(texts_of):
-    assert value(Mattr("mattr", 4, "whitespace"), texts_of(["a b", "a"])) == 2 / 3
-    assert value(Mattr("mattr-50", 50, "whitespace"), texts_of(["a"])) == 1.0
+    assert value(Mattr("mattr-4", 4, "whitespace"), texts_of(["a b", "a"])) == 2 / 3
+    assert value(Mattr("mattr", 50, "whitespace"), texts_of(["a"])) == 1.0
 
 
-@pytest.mark.parametrize("metric", [Mtld("whitespace"), Mattr("mattr", 4, "whitespace")])
+@pytest.mark.parametrize("metric", [Mtld("whitespace"), Mattr("mattr-4", 4, "whitespace")])
 def test_no_token_at_all_is_said(texts_of, metric):
     statistics = metric.statistics(texts_of([""]))
     assert math.isnan(metric.score(statistics))

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dialbench.metrics.generic import DuplicateRate, GenericRate
+from dialbench.metrics.generic import Different, DuplicateRate, GenericRate
 from dialbench.metrics.novelty import CopyRate, Novelty, Training
 
 TRAINING = Training(map(str.split, ("the sea is cold today", "hello there", "so it goes on")))
@@ -82,3 +82,13 @@ def test_duplicates(texts_of):
     assert value("a", "a", "a") == 1
     assert value("", "") == 1
     assert value("a") == 0
+
+
+def test_different_counts_each_response_once(texts_of):
+    metric = Different("default")
+    texts = texts_of(["I see .", "i see.", "", "", "I see"], tokenize="default")
+    # After the tokeniser: "i see .", nothing, "i see".
+    assert metric.score(metric.statistics(texts)) == 3 / 5
+    statistics = metric.statistics(texts_of([]))
+    assert metric.reason(statistics) == "there are no responses"
+    assert math.isnan(metric.score(statistics))

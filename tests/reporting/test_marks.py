@@ -48,6 +48,27 @@ def test_a_row_alone_is_not_the_best_of_anything(samples):
     assert mark(samples, HIGHER, Rules()) == Marks()
 
 
+def test_of_two_rows_none_is_second_best():
+    marks = mark({0: sample(0.2), 3: sample(0.5)}, HIGHER, Rules())
+    assert (marks.best, marks.second) == ({3}, frozenset())
+
+
+def test_excluded_rows_are_neither_best_nor_second_best_but_tested():
+    rows = {0: sample(0.9, around(0.9)), 1: sample(0.5, around(0.5, seed=1)), 2: sample(0.4)}
+    rows |= {3: sample(0.3)}
+    marks = mark(rows, HIGHER, Rules(), excluded={0})
+    assert (marks.best, marks.second) == ({1}, {2})
+    assert marks.significant == {0}
+    # With row 1 alone left to compete nothing is best, with two left none is second best.
+    assert mark(rows, HIGHER, Rules(), excluded={0, 2, 3}) == Marks()
+    assert mark(rows, HIGHER, Rules(), excluded={0, 3}).second == frozenset()
+
+
+def test_nothing_is_marked_in_a_column_that_is_not_ranked():
+    saturated = replace(HIGHER, unranked="close to 1 for nearly any text")
+    assert mark({0: sample(1.0), 1: sample(2.0)}, saturated, Rules()) == Marks()
+
+
 def test_nothing_is_marked_where_nothing_is_better():
     assert mark({0: sample(1.0), 1: sample(2.0)}, FREE, Rules()) == Marks()
 

@@ -46,7 +46,6 @@ def test_values_are_kept_exactly(one):
     table = one(("a", 1 / 3), ("b", 0.7))
     assert values(table) == [1 / 3, 0.7]
     assert [row.cells["m"].best for row in table.rows] == [False, True]
-    assert [row.cells["m"].second for row in table.rows] == [True, False]
 
 
 def test_seeds_become_mean_and_sample_deviation(one, result, score):
@@ -320,3 +319,81 @@ def test_a_corpus_where_everything_failed_still_has_its_table(one, result):
     table = one(result("a", status="failed", reason="x"), result("b", status="failed", reason="y"))
     assert labels(table) == ["a", "b"]
     assert table.notes == ("a failed: x.", "b failed: y.")
+
+
+def repeating(score, different, value, n=300):
+    return {"m": score(value, n=n), "different": score(different / n, n=n)}
+
+
+def test_a_system_that_repeats_itself_is_not_the_best_of_anything(one, result, score):
+    table = one(
+        result("a", repeating(score, 1, 1.0)),
+        result("b", repeating(score, 14, 0.9)),
+        result("c", repeating(score, 15, 0.5)),
+        result("d", repeating(score, 200, 0.4)),
+        result("e", repeating(score, 100, 0.3)),
+        result("panel", repeating(score, 1, 1.0), ranked=False),
+    )
+    cells = [row.cells["m"] for row in table.rows]
+    assert [cell.best for cell in cells] == [False, False, True, False, False, False]
+    assert [cell.second for cell in cells] == [False, False, False, True, False, False]
+    assert table.notes[:3] == (
+        "a gave one response to all 300 contexts.",
+        "b gave 14 different responses to 300 contexts.",
+        "Systems with fewer than 5 % different responses are not marked best.",
+    )
+    assert not said(table, "panel gave")
+
+
+def test_one_seed_that_repeats_itself_is_enough_and_is_named(one, result, score):
+    kinds = {("a", 1): 1, ("a", 2): 90, ("a", 3): 1, ("b", 1): 90, ("c", 1): 90}
+    table = one(
+        *(
+            result(name, repeating(score, count, 0.9 if name == "a" else 0.1), seed=seed)
+            for (name, seed), count in kinds.items()
+        )
+    )
+    assert [row.cells["m"].best for row in table.rows] == [False, True, True]
+    assert table.notes[0] == "a (seeds 1, 3) gave one response to all 300 contexts."
+
+
+def test_few_responses_cannot_show_that_a_system_repeats_itself(one, result, score):
+    table = one(
+        result("a", repeating(score, 1, 0.9, n=19)), result("b", repeating(score, 9, 0.1, n=19))
+    )
+    assert table.rows[0].cells["m"].best
+    assert not said(table, "gave")
+
+
+def test_metrics_that_saturate_are_not_ranked(one, result, score):
+    names = ("intra-dist-1", "mattr-4", "mattr")
+    table = one(
+        *(result(s, {name: score(v) for name in names}) for s, v in (("a", 0.9), ("b", 1.0))),
+        metrics=names,
+    )
+    assert {n for n in names if table.rows[1].cells[n].best} == {"mattr"}
+    assert "Intra-dist-1, MATTR-4: not ranked (close to 1 for nearly any text)." in table.notes
+
+
+@pytest.mark.parametrize(
+    ("values", "there"),
+    [((0.5004, 0.5001, 0.1), True), ((0.9, 0.5004, 0.5001), True), ((0.9, 0.5, 0.4), False)],
+)
+def test_ranks_finer_than_the_print_are_told(one, values, there):
+    table = one(*zip("abc", values, strict=True))
+    assert ("Ranks are taken before rounding." in table.notes) == there
+
+
+def test_what_must_be_known_stands_before_how_it_was_counted(one, result, score):
+    table = one(
+        result("a", repeating(score, 90, 0.5), notes=("limited run",)),
+        result("b", status="failed", reason="no memory"),
+        metrics=["m", "different"],
+    )
+    assert table.notes == (
+        "b failed: no memory.",
+        "300 responses per system.",
+        "limited run.",
+        "m: m|v:1.",
+        "Different: m|v:1.",
+    )
