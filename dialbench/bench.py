@@ -225,9 +225,10 @@ class _Scorer:
         from dialbench.metrics.told import MEASURES
         from dialbench.scoring import scoring_key
 
-        self.dataset, self.store, self.names = dataset, store, settings.metrics
         # Always counted: tables crown no system that gives hardly any different responses.
-        settings = replace(settings, metrics=tuple(dict.fromkeys([*self.names, "different"])))
+        asked = settings.metrics
+        self.names = asked if "different" in asked else ("different", *asked)
+        self.dataset, self.store, settings = dataset, store, replace(settings, metrics=self.names)
         self.told = [MEASURES[name] for name in self.names if name in MEASURES]
         self.metrics = build_metrics(
             settings.of_responses(), dataset.train, store.root / "vectors", store.root / "judged"
@@ -257,7 +258,7 @@ class _Scorer:
         responses, (result,) = self.store.read_responses(job), self.store.results(None, [job])
         scores = score_responses(responses.answers(), self.metrics)
         scores |= {measure.name: measure.score(result, responses) for measure in self.told}
-        return {name: scores[name] for name in dict.fromkeys([*self.names, "different"])}
+        return {name: scores[name] for name in self.names}
 
 
 def _scorers(

@@ -185,7 +185,7 @@ def test_new_measures_rescore_but_do_not_answer_again(
         formats=("csv",),
     )
     assert fits(tmp_path) == 1
-    assert [column.name for column in outcome.tables[0].columns] == ["dist-3"]
+    assert [column.name for column in outcome.tables[0].columns] == ["different", "dist-3"]
     assert outcome.tables[0].rows[0].cells["dist-3"].value is not None
 
 
@@ -280,7 +280,7 @@ def test_what_the_run_tells_stands_beside_measures_but_no_clock_in_a_baseline(tm
     scoring = ScoringSettings(metrics=names)
     outcome = run(request, out=tmp_path, device="cpu", scoring=scoring, formats=("csv",))
     [table] = outcome.tables
-    assert tuple(column.name for column in table.columns) == names
+    assert tuple(column.name for column in table.columns) == ("different", *names)
     assert table.rows[0].cells["parameters"].reason == "the system has no model"
     [entry] = take(tmp_path).entries
-    assert set(entry.scores) == {"parameters", "dist-1"}
+    assert set(entry.scores) == {"different", "parameters", "dist-1"}

@@ -207,7 +207,7 @@ def test_only_the_measures_of_the_columns_are_scored(
 ) -> None:
     own()
     (first, *_) = Store(tmp_path / "runs").results()
-    assert set(first.scores) == {"dist-1"}
+    assert set(first.scores) == {"dist-1", "different"}
 
 
 def test_a_report_finds_the_rows_again(own: Callable[..., Outcome], tmp_path: Path) -> None:

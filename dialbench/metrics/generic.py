@@ -76,6 +76,7 @@ class Different(Metric[Ragged]):
     """
 
     direction: ClassVar[Direction] = "none"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     def __init__(self, tokenizer: str) -> None:
         super().__init__("different", "different|unit:response", tokenizer)
