@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from typing import Any, ClassVar
+from itertools import chain
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dialbench.metrics.base import Direction, MeanMetric, Metric
+from dialbench.metrics.joined import GappedMtld, Windows, mtld, runs, types_in_windows
 from dialbench.metrics.texts import Ragged, Texts
+
+_BLOCK = 1 << 16
 
 
 class Length(MeanMetric):
@@ -39,17 +42,9 @@ class _Joined(Metric[Ragged]):
         """The tokens of the responses, in test order."""
         return texts.responses
 
-    def score(self, statistics: Ragged) -> float:
-        """The value that lexicalrichness gives; NaN without tokens."""
-        return self._measure(_richness(statistics)) if len(statistics.values) else math.nan
-
     def reason(self, statistics: Ragged) -> str:
         """Why there is no value."""
         return "" if len(statistics.values) else "no response has a token"
-
-    @abstractmethod
-    def _measure(self, text: Any) -> float:
-        """The measure of a `LexicalRichness` with at least one token."""
 
 
 class Mtld(_Joined):
@@ -65,8 +60,20 @@ class Mtld(_Joined):
             "mtld", "mtld|threshold:0.72|factor:<=|order:test|by:lexicalrichness", tokenizer
         )
 
-    def _measure(self, text: Any) -> float:
-        return float(text.mtld(threshold=0.72))
+    def score(self, statistics: Ragged) -> float:
+        """The value that lexicalrichness gives; NaN without tokens."""
+        return mtld(statistics) if len(statistics.values) else math.nan
+
+    def score_subsets(
+        self, statistics: Ragged, groups: NDArray[np.int64], kept: NDArray[np.bool_]
+    ) -> NDArray[np.float64]:
+        """(k,) values; only factors near responses left out are read again."""
+        holding = kept[:, np.unique(groups[statistics.lengths > 0])].any(axis=1)
+        values = np.full(len(kept), np.nan)
+        for choice in np.flatnonzero(holding):
+            gaps = runs(statistics, ~kept[choice][groups])
+            values[choice] = statistics.once(GappedMtld).value(gaps)
+        return values
 
 
 class Mattr(_Joined):
@@ -84,38 +91,20 @@ class Mattr(_Joined):
         super().__init__(name, f"mattr|window:{window}|order:test|by:lexicalrichness", tokenizer)
         self._window = window
 
-    def replicate(self, statistics: Ragged) -> float:
-        """Equal to `score` up to rounding, without a Python loop over the windows."""
-        tokens = statistics.values
+    def score(self, statistics: Ragged) -> float:
+        """The value that lexicalrichness gives; NaN without tokens."""
+        tokens, window = statistics.values, min(self._window, len(statistics.values))
         if not len(tokens):
             return math.nan
-        window = min(self._window, len(tokens))
-        return _types_in_windows(tokens, window) / (window * (len(tokens) - window + 1))
+        types = statistics.once(types_in_windows, window)
+        blocks = (types[start : start + _BLOCK] for start in range(0, len(types), _BLOCK))
+        # One sum in order, as in lexicalrichness, so that it rounds as there.
+        shares = chain.from_iterable((block / window).tolist() for block in blocks)
+        return float(sum(shares) / len(types))
 
-    def _measure(self, text: Any) -> float:
-        return float(text.ttr if text.words < self._window else text.mattr(self._window))
-
-
-def _richness(statistics: Ragged) -> Any:
-    """The joined responses as a `LexicalRichness` that leaves our tokens alone."""
-    from lexicalrichness import LexicalRichness
-
-    words = np.array(list(statistics.words), dtype=object)
-    tokens = words[statistics.values].tolist()
-    return LexicalRichness(tokens, preprocessor=None, tokenizer=None)
-
-
-def _types_in_windows(tokens: NDArray[np.int32], window: int) -> int:
-    """Sum over all windows of their number of types.
-
-    A token is new in the windows that hold it but not its last occurrence before; these are
-    consecutive, so they are counted by their first and last start.
-    """
-    order = np.argsort(tokens, kind="stable")
-    repeated = tokens[order[1:]] == tokens[order[:-1]]
-    before = np.full(len(tokens), -1)
-    before[order[1:][repeated]] = order[:-1][repeated]
-    place = np.arange(len(tokens))
-    first = np.maximum(np.maximum(before + 1, place - window + 1), 0)
-    last = np.minimum(place, len(tokens) - window)
-    return int(np.maximum(last - first + 1, 0).sum())
+    def score_subsets(
+        self, statistics: Ragged, groups: NDArray[np.int64], kept: NDArray[np.bool_]
+    ) -> NDArray[np.float64]:
+        """(k,) values; only windows near responses left out are counted again."""
+        windows = statistics.once(Windows, self._window)
+        return np.array([windows.mean(runs(statistics, chosen[groups])) for chosen in kept])

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -45,12 +46,33 @@ def test_values_are_those_of_the_library(texts_of, responses):
         assert value(Mattr("mattr-4", 4, "whitespace"), texts_of(responses)) == expected.mattr(4)
 
 
-@given(responses, st.integers(1, 20))
-def test_the_fast_way_for_folds_gives_the_same_value(texts_of, responses, window):
-    metric = Mattr("mattr", window, "whitespace")
-    statistics = metric.statistics(texts_of(responses))
-    expected = pytest.approx(metric.score(statistics), rel=1e-12, nan_ok=True)
-    assert metric.replicate(statistics) == expected
+@pytest.mark.parametrize(
+    "metric", [Mtld("whitespace"), *(Mattr("mattr", w, "whitespace") for w in (1, 2, 3, 7, 20))]
+)
+@given(
+    responses=st.lists(st.text("abcdefgh ", max_size=60), min_size=1, max_size=12), data=st.data()
+)
+def test_what_is_left_of_a_text_is_read_as_the_library_reads_it(texts_of, metric, responses, data):
+    responses = [" ".join(response.replace(" ", "")) for response in responses]
+    groups = np.array([data.draw(st.integers(0, 2)) for _ in responses])
+    kept = np.array([[i >> bit & 1 for bit in range(3)] for i in range(8)], bool)
+    values = metric.score_subsets(metric.statistics(texts_of(responses)), groups, kept)
+    for chosen, actual in zip(kept, values.tolist(), strict=True):
+        left = [r for r, group in zip(responses, groups, strict=True) if chosen[group]]
+        expected = pytest.approx(value(metric, texts_of(left)), rel=1e-12, nan_ok=True)
+        assert actual == expected
+
+
+def test_real_text_reads_as_in_the_library(texts_of, released):
+    responses, _ = released
+    texts, expected = texts_of(responses), library(responses)
+    assert value(Mtld("whitespace"), texts) == expected.mtld(threshold=0.72)
+    assert value(Mattr("mattr-50", 50, "whitespace"), texts) == expected.mattr(50)
+    groups, kept = np.arange(len(responses)) // 7 % 5, ~np.eye(5, dtype=bool)
+    left = [r for r, group in zip(responses, groups, strict=True) if group != 3]
+    statistics = Mtld("whitespace").statistics(texts)
+    values = Mtld("whitespace").score_subsets(statistics, groups, kept)
+    assert values[3] == library(left).mtld(threshold=0.72)
 
 
 def test_mtld_of_one_repeated_word_is_small_and_the_direction_does_not_matter(texts_of):
