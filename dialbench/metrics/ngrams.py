@@ -73,3 +73,20 @@ def renumber(codes: NDArray[np.int64]) -> NDArray[np.int64]:
     """The codes as numbers 0, 1, ... without gaps."""
     numbers: NDArray[np.int64] = np.unique(codes, return_inverse=True)[1]
     return numbers
+
+
+def common_ngrams(one: Ragged, other: Ragged, n: int) -> NDArray[np.int64]:
+    """(texts,) n-grams that texts of the same number share, each as often as both have it.
+
+    Args:
+        one: texts.
+        other: as many texts, numbered by the same words.
+        n: length of the n-grams.
+    """
+    count = max(len(one), 1)
+    numbers = np.tile(np.arange(len(one)), 2)
+    codes = ngrams(Ragged.concatenate([one, other]), n, numbers, count)
+    own, others = map(occurrences, np.split(codes, [ngram_counts(one, n).sum()]))
+    shared, *places = np.intersect1d(own[0], others[0], assume_unique=True, return_indices=True)
+    clipped = np.minimum(own[1][places[0]], others[1][places[1]])
+    return np.bincount(shared % count, clipped, len(one)).astype(np.int64)

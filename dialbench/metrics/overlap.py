@@ -1,26 +1,26 @@
-"""Overlap with references: corpus BLEU (Papineni et al., 2002) and ROUGE-L (Lin, 2004)."""
+"""Overlap with references: BLEU (Papineni et al., 2002), ROUGE (Lin, 2004) and token F1."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dialbench.metrics.base import BLOCK_TOKENS, Dense, MeanMetric, SumMetric
-from dialbench.metrics.ngrams import ngram_counts, ngrams, renumber
+from dialbench.metrics.ngrams import common_ngrams, ngram_counts, ngrams, renumber
 from dialbench.metrics.texts import Ragged, Texts
+from dialbench.text.tokenizer import tokenize_parlai
 
 NO_REFERENCES = "no example has a reference"
 ORDERS = 4
 
 Smoothing = Literal["none", "exp", "coco"]
 _NAMES = {"none": "bleu-{}", "exp": "sacrebleu-{}", "coco": "bleu-coco-{}"}
-_SACREBLEU = "2.6.0"
-"""The version of sacreBLEU that `exp` follows."""
-_CASED = {"whitespace", "13a"}
+SACREBLEU = "2.6.0"
+"""The version of sacreBLEU that `exp` and chrF follow."""
 
 
 class Bleu(SumMetric):
@@ -43,8 +43,8 @@ class Bleu(SumMetric):
     def __init__(self, n: int, tokenizer: str, smoothing: Smoothing = "none") -> None:
         recipe = f"bleu|orders:1-{n}|scope:corpus|smooth:{smoothing}|length:closest"
         if smoothing == "exp":
-            case = "mixed" if tokenizer in _CASED else "lc"
-            recipe += f"|nrefs:var|case:{case}|eff:no|version:{_SACREBLEU}"
+            case = "mixed" if keeps_case(tokenizer) else "lc"
+            recipe += f"|nrefs:var|case:{case}|eff:no|version:{SACREBLEU}"
         super().__init__(_NAMES[smoothing].format(n), recipe, tokenizer)
         self._n = n
         self._precisions = {"none": _plain, "exp": _exponential, "coco": _coco}[smoothing]
@@ -81,6 +81,11 @@ class Bleu(SumMetric):
     def reason(self, statistics: Dense) -> str:
         """Why there is no BLEU."""
         return "" if self.count(statistics) else NO_REFERENCES
+
+
+def keeps_case(tokenizer: str) -> bool:
+    """Whether the tokeniser of this name leaves capital letters as they are."""
+    return tokenizer in ("whitespace", "13a")
 
 
 def _plain(matches: Sequence[int], totals: Sequence[int]) -> list[float]:
@@ -159,6 +164,81 @@ def _reference_counts(
     return most
 
 
+class RougeN(MeanMetric):
+    """rouge-n: F1 of the n-grams shared with the reference, mean over examples, in [0, 1].
+
+    Shared n-grams count as often as both texts have them; precision is by the n-grams of the
+    response, recall by those of the reference. The best of several references. A response or
+    reference shorter than n gives 0. Examples without a reference are left out.
+
+    Args:
+        n: length of the n-grams.
+        tokenizer: name of the tokeniser.
+    """
+
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+
+    def __init__(self, n: int, tokenizer: str) -> None:
+        super().__init__(f"rouge-{n}", f"rouge-{n}|f:1|references:max", tokenizer)
+        self._n = n
+
+    def values(self, texts: Texts) -> NDArray[np.float64]:
+        """(responses,) F1 with the best reference."""
+        blocks = [self._block_values(block) for block in texts.blocks(BLOCK_TOKENS)]
+        return np.concatenate([np.empty(0), *blocks])
+
+    def _block_values(self, texts: Texts) -> NDArray[np.float64]:
+        responses = texts.responses[texts.owners]
+        return texts.best(_ngram_f1(responses, texts.references, self._n))
+
+    def absence(self) -> str:
+        """Nothing to compare with."""
+        return NO_REFERENCES
+
+
+class TokenF1(MeanMetric):
+    """f1: F1 of the words shared with the reference, as in ParlAI and ConvAI2, mean, in [0, 1].
+
+    Reads the texts as they were written and, whatever the tokeniser, normalises them as ParlAI
+    does: lower case, ASCII punctuation and the articles a, an, the become spaces. Words count as
+    often as both texts have them. The best of several references. No shared word, as in an empty
+    response, gives 0. Examples without a reference are left out.
+    """
+
+    verbatim: ClassVar[bool] = True
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+
+    def __init__(self, tokenizer: str) -> None:
+        recipe = "f1|text:verbatim|normalised:parlai|references:max"
+        super().__init__("f1", recipe, tokenizer)
+
+    def values(self, texts: Texts) -> NDArray[np.float64]:
+        """(responses,) F1 with the best reference."""
+        every = Ragged.build(map(tokenize_parlai, [*texts.said, *texts.wanted]))
+        responses, references = every.part(0, len(texts)), every.part(len(texts), len(every))
+        return texts.best(_ngram_f1(responses[texts.owners], references, 1))
+
+    def absence(self) -> str:
+        """Nothing to compare with."""
+        return NO_REFERENCES
+
+
+def _ngram_f1(responses: Ragged, references: Ragged, n: int) -> NDArray[np.float64]:
+    """(references,) F1 of each reference and the response of the same number."""
+    own, other = (ngram_counts(texts, n) for texts in (responses, references))
+    return _f1(common_ngrams(responses, references, n), own, other)
+
+
+def _f1(
+    common: NDArray[np.floating] | NDArray[np.int64],
+    own: NDArray[np.int64],
+    other: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """Harmonic mean of common / own and common / other; 0 where nothing is common."""
+    both = own + other
+    return np.asarray(np.divide(2.0 * common, both, out=np.zeros(len(both)), where=both > 0))
+
+
 class RougeL(MeanMetric):
     """rouge-l: F1 of the longest common subsequence, mean over examples, in [0, 1].
 
@@ -173,8 +253,8 @@ class RougeL(MeanMetric):
     def values(self, texts: Texts) -> NDArray[np.float64]:
         """(responses,) F1 with the best reference."""
         common = np.array(texts.once(_common_lengths), np.float64)
-        both = texts.responses.lengths[texts.owners] + texts.references.lengths
-        return texts.best(np.divide(2 * common, both, out=np.zeros(len(both)), where=both > 0))
+        own = texts.responses.lengths[texts.owners]
+        return texts.best(_f1(common, own, texts.references.lengths))
 
     def absence(self) -> str:
         """Nothing to compare with."""

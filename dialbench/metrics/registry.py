@@ -10,6 +10,7 @@ from typing import Any
 from dialbench.errors import InputError, UnknownName
 from dialbench.metrics import told
 from dialbench.metrics.base import Metric
+from dialbench.metrics.chrf import Chrf
 from dialbench.metrics.cider import Cider
 from dialbench.metrics.diversity import (
     Denominator,
@@ -28,12 +29,14 @@ from dialbench.metrics.embedding import (
 from dialbench.metrics.entailment import KINDS as ENTAILMENT
 from dialbench.metrics.entailment import Entailment, Judge, Verdicts
 from dialbench.metrics.generic import Different, DuplicateRate, GenericRate
+from dialbench.metrics.homogenization import Homogenization
 from dialbench.metrics.lexical import Length, Mattr, Mtld
 from dialbench.metrics.libraries import BertModel, BertScore, Mauve, MauveModel
 from dialbench.metrics.meteor import Meteor
 from dialbench.metrics.meteor15 import Meteor15, MeteorCoco, MeteorProgram
 from dialbench.metrics.novelty import CopyRate, Novelty, Training
-from dialbench.metrics.overlap import Bleu, RougeL, RougeLCoco, Smoothing
+from dialbench.metrics.overlap import Bleu, RougeL, RougeLCoco, RougeN, Smoothing, TokenF1
+from dialbench.metrics.repetition import CompressionRatio, NgramDiversity, SelfRepetition
 from dialbench.metrics.semantic import EmbeddingSentence, SentenceModel, Vendi
 from dialbench.metrics.sentence_bleu import BleuParlai, BleuPlato, SelfBleu, Variant
 from dialbench.metrics.within import WithinDistinct, WithinSelfBleu, WithinVendi
@@ -109,6 +112,14 @@ def _bleu(n: int, smoothing: Smoothing = "none") -> _Entry:
     return _Entry(Bleu, lambda s: Bleu(n, s.tokenizer, smoothing))
 
 
+def _rouge(n: int) -> _Entry:
+    return _Entry(RougeN, lambda s: RougeN(n, s.tokenizer))
+
+
+def _self_bleu(n: int) -> _Entry:
+    return _Entry(SelfBleu, lambda s: SelfBleu(s.tokenizer, n))
+
+
 def _plato(n: int, variant: Variant) -> _Entry:
     return _Entry(BleuPlato, lambda s: BleuPlato(n, s.tokenizer, variant))
 
@@ -158,7 +169,7 @@ _SCORE = {
     **{f"intra-dist-{n}": _intra_distinct(n) for n in (1, 2)},
     **{f"ead-{n}": _adjusted(n) for n in (1, 2)},
     **{f"ent-{n}": _entropy(n, corrected=False) for n in (1, 2, 3, 4)},
-    "self-bleu": _Entry(SelfBleu, lambda s: SelfBleu(s.tokenizer)),
+    "self-bleu": _self_bleu(4),
     "novelty": _against_training(Novelty),
     "generic-rate": _Entry(GenericRate, lambda s: GenericRate(s.tokenizer)),
     "cider": _Entry(Cider, lambda s: Cider(s.tokenizer)),
@@ -176,6 +187,14 @@ _ASKED_FOR = {
     "mauve": _Entry(Mauve, lambda s: Mauve(s.tokenizer, s.mauve)),
     "vendi": _Entry(Vendi, lambda s: Vendi(s.tokenizer, s.sentences)),
     **{name: _entailment(name, kind) for name, kind in ENTAILMENT.items()},
+    "f1": _Entry(TokenF1, lambda s: TokenF1(s.tokenizer)),
+    **{f"rouge-{n}": _rouge(n) for n in (1, 2)},
+    "chrf": _Entry(Chrf, lambda s: Chrf(s.tokenizer)),
+    **{f"self-bleu-{n}": _self_bleu(n) for n in (2, 3)},
+    "compression-ratio": _Entry(CompressionRatio, lambda s: CompressionRatio(s.tokenizer)),
+    "ngram-diversity": _Entry(NgramDiversity, lambda s: NgramDiversity(s.tokenizer)),
+    "self-repetition": _Entry(SelfRepetition, lambda s: SelfRepetition(s.tokenizer)),
+    "homogenization": _Entry(Homogenization, lambda s: Homogenization(s.tokenizer)),
     "intra-dist-3": _intra_distinct(3),
     "mattr-4": _Entry(Mattr, lambda s: Mattr("mattr-4", 4, s.tokenizer)),
     **{f"rare-dist-{n}": _rarefied(n) for n in (1, 2, 3)},

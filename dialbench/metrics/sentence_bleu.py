@@ -104,14 +104,20 @@ class SelfBleu(Metric[Ragged]):
     Zhu et al. (2018): equal weights, nltk's method1 (an order without a match counts 0.1
     matches), the length of the other response closest in length. All others are references,
     none is drawn. Lower is more varied; an empty response counts 0.
+
+    Args:
+        tokenizer: name of the tokeniser.
+        n: the highest order; with fewer than 4 (self-bleu-n) BLEU-n takes the place of BLEU-4.
     """
 
     direction: ClassVar[Direction] = "lower"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
-    def __init__(self, tokenizer: str) -> None:
-        super().__init__(
-            "self-bleu", "self-bleu|orders:1-4|references:all-others|smooth:epsilon-0.1", tokenizer
-        )
+    def __init__(self, tokenizer: str, n: int = ORDERS) -> None:
+        name = "self-bleu" if n == ORDERS else f"self-bleu-{n}"
+        recipe = f"self-bleu|orders:1-{n}|references:all-others|smooth:epsilon-0.1"
+        super().__init__(name, recipe, tokenizer)
+        self._n = n
 
     def statistics(self, texts: Texts) -> Ragged:
         """The tokens of the responses."""
@@ -121,7 +127,7 @@ class SelfBleu(Metric[Ragged]):
         """The mean; NaN for fewer than two responses."""
         if len(statistics) < 2:
             return math.nan
-        values = bleu_against_others(statistics, np.zeros(len(statistics), np.int64))
+        values = bleu_against_others(statistics, np.zeros(len(statistics), np.int64), self._n)
         return math.fsum(values) / len(values)
 
     def reason(self, statistics: Ragged) -> str:
@@ -129,14 +135,15 @@ class SelfBleu(Metric[Ragged]):
         return "" if len(statistics) > 1 else "there are fewer than two responses"
 
 
-def bleu_against_others(texts: Ragged, groups: Counts) -> Floats:
-    """(texts,) sentence BLEU-4 of each text against all others of its group; see `SelfBleu`.
+def bleu_against_others(texts: Ragged, groups: Counts, highest: int = ORDERS) -> Floats:
+    """(texts,) sentence BLEU of each text against all others of its group; see `SelfBleu`.
 
     Args:
         texts: of all groups.
         groups: (texts,) the number of each text's group, of which each has at least two.
+        highest: length of the longest n-grams.
     """
-    orders = range(1, ORDERS + 1)
+    orders = range(1, highest + 1)
     matches = np.stack([_matches_in_others(texts, groups, n) for n in orders], axis=1)
     totals = np.stack([ngram_counts(texts, n) for n in orders], axis=1)
     closest = _closest_of_others(texts.lengths, groups)
@@ -187,9 +194,10 @@ def _taken_apart(counts: Counts) -> tuple[Counts, Counts, Counts, Counts]:
 def _smoothed_by(
     epsilon: float, lengths: Counts, references: Counts, matches: Counts, totals: Counts
 ) -> Floats:
-    """(responses,) BLEU-4 where an order without a match counts `epsilon` of one."""
+    """(responses,) BLEU where an order without a match counts `epsilon` of one."""
     precisions = np.where(matches, matches, epsilon) / totals
-    values = _brevity(lengths, references) * np.exp(np.log(precisions).sum(axis=1) / ORDERS)
+    logs = np.log(precisions).sum(axis=1) / precisions.shape[1]
+    values = _brevity(lengths, references) * np.exp(logs)
     return np.where(matches[:, 0] > 0, values, 0.0)
 
 

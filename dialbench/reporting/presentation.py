@@ -32,6 +32,14 @@ _KNOWN = {
         *(Column(f"rare-dist-{n}", f"Rare-dist-{n}", group=_DIVERSITY) for n in (1, 2, 3)),
         *(Column(f"ent-mm-{n}", f"Ent-MM-{n}", digits=2, group=_DIVERSITY) for n in (1, 2, 3, 4)),
         Column("self-bleu", "Self-BLEU", direction="lower", group=_DIVERSITY),
+        *(
+            Column(f"self-bleu-{n}", f"Self-BLEU-{n}", direction="lower", group=_DIVERSITY)
+            for n in (2, 3)
+        ),
+        Column("compression-ratio", "Compression", digits=2, direction="lower", group=_DIVERSITY),
+        Column("ngram-diversity", "N-gram diversity", group=_DIVERSITY),
+        Column("self-repetition", "Self-repetition", direction="lower", group=_DIVERSITY),
+        Column("homogenization", "Homogenization", direction="lower", group=_DIVERSITY),
         *(Column(f"within-dist-{n}", f"Within-dist-{n}", group=_DIVERSITY) for n in (1, 2)),
         Column("within-self-bleu", "Within-self-BLEU", direction="lower", group=_DIVERSITY),
         Column("novelty", "Novelty", group=_DIVERSITY),
@@ -47,9 +55,12 @@ _KNOWN = {
         Column("meteor", "METEOR", group=_OVERLAP),
         Column("meteor-1.5", "METEOR 1.5", group=_OVERLAP),
         Column("meteor-coco", "METEOR (COCO)", group=_OVERLAP),
+        *(Column(f"rouge-{n}", f"ROUGE-{n}", group=_OVERLAP) for n in (1, 2)),
         Column("rouge-l", "ROUGE-L", group=_OVERLAP),
         Column("rouge-l-coco", "ROUGE-L (COCO)", group=_OVERLAP),
         Column("cider", "CIDEr", group=_OVERLAP),
+        Column("f1", "F1", group=_OVERLAP),
+        Column("chrf", "chrF", group=_OVERLAP),
         Column("emb-average", "Average", group=_EMBEDDING),
         Column("emb-greedy", "Greedy", group=_EMBEDDING),
         Column("emb-extrema", "Extrema", group=_EMBEDDING),

@@ -22,9 +22,10 @@ from dialbench.metrics.registry import (
 )
 from dialbench.metrics.texts import Interner
 
-ORDERED = {"mtld", "mattr", "mattr-4"}
+ORDERED = {"mtld", "mattr", "mattr-4", "compression-ratio", "ngram-diversity"}
 LOWER = {
     *("self-bleu", "within-self-bleu", "duplicate-rate", "copy-rate"),
+    *("self-bleu-2", "self-bleu-3", "compression-ratio", "self-repetition", "homogenization"),
     "ue-contradict",
 }
 UNRANKED = {"length", "different", "generic-rate", "ue-neutral"}
@@ -102,6 +103,15 @@ def test_a_union_of_groups_scores_as_its_responses_do(texts_of, every_metric, ex
 
 
 @given(examples=examples)
+def test_values_lie_within_the_bounds_of_their_metric(texts_of, every_metric, examples):
+    texts = texts_of(*zip(*examples, strict=True))
+    for metric in every_metric(*names()):
+        lowest, highest = metric.bounds
+        assert not score(metric, texts) < lowest, metric.name
+        assert not score(metric, texts) > highest, metric.name
+
+
+@given(examples=examples)
 def test_nan_always_comes_with_a_reason_and_values_never_do(texts_of, every_metric, examples):
     texts = texts_of(*zip(*examples, strict=True))
     for metric in every_metric(*names()):
@@ -111,7 +121,7 @@ def test_nan_always_comes_with_a_reason_and_values_never_do(texts_of, every_metr
 
 def test_responses_keep_their_values_in_any_selection(texts_of, every_metric):
     texts = texts_of(["a b", "c", ""], [("a",), (), ("b c", "a")])
-    for metric in every_metric("rouge-l", "meteor", "emb-average", "length"):
+    for metric in every_metric("rouge-l", "rouge-2", "f1", "meteor", "emb-average", "length"):
         statistics = metric.statistics(texts)
         values = metric.per_response(statistics)
         np.testing.assert_array_equal(
@@ -138,6 +148,7 @@ def test_every_name_makes_a_measure_of_that_name(every_metric):
     assert len({metric.signature for metric in metrics}) == len(metrics)
     assert {metric.name for metric in metrics if metric.direction == "none"} == UNRANKED
     assert {metric.name for metric in metrics if metric.direction == "lower"} == LOWER
+    assert {metric.name for metric in metrics if metric.ordered} == ORDERED
     assert all(metric.signature.endswith("|tok:whitespace|v:1") for metric in metrics)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import math
 
 import pytest
@@ -123,6 +124,42 @@ MORE_CASES = {
     ],
     "several references": [1, 1, 1, adjusted(2, 2), LN2, 0, NAN, 0, 0, 0, 0, 1e-6, 4 / 3, 1, 1, 1],
 }
+
+
+LATER = (
+    *("f1", "rouge-1", "rouge-2", "chrf", "self-bleu-2", "compression-ratio"),
+    *("ngram-diversity", "self-repetition", "homogenization"),
+)
+
+
+def packed(text: str) -> float:
+    """The compression ratio of a text."""
+    return len(text.encode()) / len(gzip.compress(text.encode()))
+
+
+# The same cases: values in the order of LATER. ParlAI's F1 drops "a" as an article.
+LATER_CASES = {
+    "one token": [0, 1, 0, 1, NAN, 1 / 21, NAN, 0, NAN],
+    "all empty": [0, 0, 0, 0, 0, NAN, NAN, 0, 0],
+    "one empty": [0, 0.5, 0, 5 / 9, 0, 1 / 21, NAN, 0, 0],
+    "punctuation only": [0, 0.5, 0, 0.25, NAN, 3 / 23, NAN, 0, NAN],
+    "emoji and Chinese": [
+        *(2 / 3, 2 / 3, 0.5, 25 / 32, NAN, packed("你 好 😀 😀"), 3.75, 0, NAN),
+    ],
+    "all identical": [1, 1, 1, 1, 1, packed("a b a b"), 2.5 + 2 / 3, 0, 1],
+    "response equals reference": [1, 1, 1, 1, NAN, packed("a b c d e"), 4, 0, NAN],
+    "no reference": [*[NAN] * 5, 3 / 23, NAN, 0, NAN],
+    "some without reference": [1, 1, 1, 1, 0, packed("a b c d"), 4, 0, 0],
+    "several references": [1, 1, 1, 1, NAN, 3 / 23, NAN, 0, NAN],
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_stated_results_of_overlap_and_repetition(texts_of, every_metric, case):
+    texts = texts_of(*CASES[case][:2])
+    scores = {m.name: m.score(m.statistics(texts)) for m in every_metric(*LATER)}
+    stated = dict(zip(LATER, LATER_CASES[case], strict=True))
+    assert scores == pytest.approx(stated, rel=1e-9, abs=1e-15, nan_ok=True)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from rouge_score import rouge_scorer
 from sacrebleu.metrics import BLEU
 
-from dialbench.metrics.overlap import Bleu, RougeL, common_subsequence
+from dialbench.metrics.overlap import Bleu, RougeL, RougeN, TokenF1, common_subsequence
 from dialbench.text.tokenizer import tokenizer
 
 sentence = st.lists(st.sampled_from("abcde"), max_size=9).map(" ".join)
@@ -60,7 +61,9 @@ def test_examples_without_reference_are_left_out_of_bleu(texts_of):
     assert metric.per_response(some) is None
 
 
-@pytest.mark.parametrize("name", [*(f"bleu-{n}" for n in (1, 2, 3, 4)), "rouge-l"])
+@pytest.mark.parametrize(
+    "name", [*(f"bleu-{n}" for n in (1, 2, 3, 4)), "rouge-l", "rouge-1", "rouge-2", "chrf"]
+)
 def test_identical_texts_score_one(texts_of, every_metric, name):
     (metric,) = every_metric(name)
     assert value(metric, texts_of(["a b c d", "a a b b c"], [("a b c d",), ("a a b b c",)])) == 1
@@ -75,6 +78,70 @@ def test_rouge_is_that_of_rouge_score(texts_of, response, references):
     expected = peer.score_multi(references, response)["rougeL"].fmeasure
     actual = value(RougeL("whitespace"), texts_of([response], [references]))
     assert actual == pytest.approx(expected, rel=1e-12)
+
+
+@given(sentence, st.lists(sentence, min_size=1, max_size=3), st.sampled_from([1, 2]))
+def test_rouge_n_is_that_of_rouge_score(texts_of, response, references, n):
+    class Split:
+        tokenize = staticmethod(str.split)
+
+    peer = rouge_scorer.RougeScorer([f"rouge{n}"], tokenizer=Split())
+    expected = peer.score_multi(references, response)[f"rouge{n}"].fmeasure
+    actual = value(RougeN(n, "whitespace"), texts_of([response], [references]))
+    assert actual == pytest.approx(expected, rel=1e-12)
+
+
+def test_rouge_n_worked_by_hand(texts_of):
+    texts = texts_of(["a a b", "a", "c d"], [("a b b", "q"), ("a",), ()])
+    one, two = (RougeN(n, "whitespace") for n in (1, 2))
+    np.testing.assert_allclose(
+        one.per_response(one.statistics(texts)), [2 * 2 / (3 + 3), 1, np.nan]
+    )
+    np.testing.assert_allclose(
+        two.per_response(two.statistics(texts)), [2 * 1 / (2 + 2), 0, np.nan]
+    )
+    assert one.reason(one.statistics(texts_of(["a"]))) == "no example has a reference"
+
+
+def parlai_f1(response: str, references: tuple[str, ...]) -> float:
+    """ParlAI's F1, from the description of its normalisation."""
+
+    def words(text: str) -> list[str]:
+        spaced = "".join(
+            " " if c in "!\"#$%&()*+,-./:;<=>?@[]\\^`{|}~_'" else c for c in text.lower()
+        )
+        return [word for word in re.split(r"\s+", spaced) if word not in ("", "a", "an", "the")]
+
+    def f1(reference: str) -> float:
+        own, other = words(response), words(reference)
+        common = sum((Counter(own) & Counter(other)).values())
+        if not common:
+            return 0.0
+        precision, recall = common / len(own), common / len(other)
+        return 2 * precision * recall / (precision + recall)
+
+    return max(map(f1, references))
+
+
+written = st.text(alphabet="aAnNtThHeE .,'-?! bB’", max_size=25)
+
+
+@given(written, st.lists(written, min_size=1, max_size=3))
+def test_token_f1_is_that_of_parlai(texts_of, response, references):
+    for tokenizer_name in ("default", "whitespace"):
+        texts = texts_of([response], [references], tokenizer_name)
+        expected = parlai_f1(response, references)
+        assert value(TokenF1(tokenizer_name), texts) == pytest.approx(expected, rel=1e-12)
+
+
+def test_token_f1_worked_by_hand(texts_of):
+    responses = ["The cat, a CAT!", "", "the", "x"]
+    texts = texts_of(responses, [("cat's", "an owl"), ("x",), ("The.",), ()])
+    metric = TokenF1("whitespace")
+    # cat cat against cat s; nothing is left of "the".
+    np.testing.assert_array_equal(
+        metric.per_response(metric.statistics(texts)), [0.5, 0.0, 0.0, np.nan]
+    )
 
 
 def test_rouge_leaves_out_examples_without_reference(texts_of):

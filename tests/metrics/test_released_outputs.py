@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
+import math
+from collections import Counter
+from itertools import combinations
+
 import pytest
 from lexicalrichness import LexicalRichness
+from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 from nltk.translate.meteor_score import meteor_score
 from rouge_score import rouge_scorer
-from sacrebleu.metrics import BLEU
+from sacrebleu.metrics import BLEU, CHRF
 
 from dialbench.metrics.registry import MetricSettings, create
-from dialbench.text.tokenizer import tokenize
+from dialbench.text.tokenizer import tokenize, tokenize_parlai
 
 
 @pytest.fixture(scope="module")
@@ -54,15 +60,75 @@ def test_lexical_richness_equals_the_library(texts, tokens):
     assert value("mattr-4", texts) == library.mattr(4)
 
 
-def test_rouge_equals_rouge_score(texts, released, tokens):
-    class Tokens:
-        tokenize = staticmethod(tokenize)
+class Tokens:
+    tokenize = staticmethod(tokenize)
 
-    peer = rouge_scorer.RougeScorer(["rougeL"], tokenizer=Tokens())
-    values = metric("rouge-l").per_response(metric("rouge-l").statistics(texts))
+
+@pytest.mark.parametrize("kind", ["1", "2", "L"])
+def test_rouge_equals_rouge_score(texts, released, kind):
+    name, peer_name = f"rouge-{kind.lower()}", f"rouge{kind}"
+    peer = rouge_scorer.RougeScorer([peer_name], tokenizer=Tokens())
+    values = metric(name).per_response(metric(name).statistics(texts))
     for place in range(0, 6740, 20):
-        expected = peer.score_multi(released[1][place], released[0][place])["rougeL"].fmeasure
+        expected = peer.score_multi(released[1][place], released[0][place])[peer_name].fmeasure
         assert values[place] == pytest.approx(expected, rel=1e-12)
+
+
+def test_token_f1_equals_counting(texts, released):
+    values = metric("f1").per_response(metric("f1").statistics(texts))
+    for place in range(0, 6740, 20):
+        own, *others = (
+            Counter(tokenize_parlai(t)) for t in (released[0][place], *released[1][place])
+        )
+        expected = max(
+            2 * (own & other).total() / (own.total() + other.total()) for other in others
+        )
+        assert values[place] == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["default", "whitespace"])
+def test_chrf_equals_sacrebleu(texts_of, released, name):
+    responses, references = released[0][:400], released[1][:400]
+    peer = CHRF(lowercase=name == "default")
+    streams = [list(stream) for stream in zip(*references, strict=True)]
+    expected = peer.corpus_score(responses, streams).score / 100
+    (chrf,) = create(["chrf"], MetricSettings(name))
+    actual = chrf.score(chrf.statistics(texts_of(responses, references, name)))
+    assert actual == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_self_bleu_equals_nltk(texts, tokens, n):
+    some, smooth = tokens[:120], SmoothingFunction(epsilon=0.1).method1
+    expected = [
+        sentence_bleu(some[:i] + some[i + 1 :], own, (1 / n,) * n, smooth)
+        for i, own in enumerate(some)
+    ]
+    actual = value(f"self-bleu-{n}", texts.part(0, 120))
+    assert actual == pytest.approx(math.fsum(expected) / 120, rel=1e-12)
+
+
+def grams(tokens, n):
+    return [tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1)]
+
+
+def test_repetition_equals_counting(texts, tokens):
+    joined = [word for own in tokens for word in own]
+    diversity = sum(len(set(grams(joined, n))) / len(grams(joined, n)) for n in (1, 2, 3, 4))
+    assert value("ngram-diversity", texts) == pytest.approx(diversity, rel=1e-12)
+    text = " ".join(joined).encode()
+    assert value("compression-ratio", texts) == len(text) / len(gzip.compress(text))
+    kinds = [set(grams(own, 4)) for own in tokens]
+    having = Counter(gram for own in kinds for gram in own)
+    logs = [math.log(1 + sum(having[gram] - 1 for gram in own)) for own in kinds]
+    assert value("self-repetition", texts) == pytest.approx(math.fsum(logs) / 6740, rel=1e-12)
+
+
+def test_homogenization_equals_rouge_score_of_all_pairs(texts, released):
+    peer = rouge_scorer.RougeScorer(["rougeL"], tokenizer=Tokens())
+    pairs = combinations(released[0][:100], 2)
+    expected = math.fsum(peer.score(*pair)["rougeL"].fmeasure for pair in pairs) / (100 * 99 / 2)
+    assert value("homogenization", texts.part(0, 100)) == pytest.approx(expected, rel=1e-12)
 
 
 def test_meteor_equals_nltk(texts, released, tokens, nltk_wordnet, wordnet):

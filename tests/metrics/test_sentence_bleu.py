@@ -90,13 +90,13 @@ def test_examples_without_reference_are_left_out(texts_of):
     ) == ("no example has a reference")
 
 
-@given(st.lists(sentence, min_size=2, max_size=7))
-def test_self_bleu_is_nltk_against_all_others(texts_of, responses):
+@given(st.lists(sentence, min_size=2, max_size=7), st.sampled_from([2, 3, 4]))
+def test_self_bleu_is_nltk_against_all_others(texts_of, responses, n):
     expected = [
-        nltk_bleu(response, responses[:i] + responses[i + 1 :], epsilon=0.1)
+        nltk_bleu(response, responses[:i] + responses[i + 1 :], (1 / n,) * n, epsilon=0.1)
         for i, response in enumerate(responses)
     ]
-    actual = value(SelfBleu("whitespace"), texts_of(responses))
+    actual = value(SelfBleu("whitespace", n), texts_of(responses))
     assert actual == pytest.approx(math.fsum(expected) / len(expected), rel=1e-9)
 
 
@@ -107,6 +107,9 @@ def test_self_bleu_worked_by_hand(texts_of):
     pair = texts_of(["a a b c", "a b d e"])
     one = (2 / 4 * 1 / 3 * 0.1 / 2 * 0.1 / 1) ** 0.25
     assert value(SelfBleu("whitespace"), pair) == pytest.approx(one)
+    two = (2 / 4 * 1 / 3) ** 0.5
+    assert value(SelfBleu("whitespace", 2), pair) == pytest.approx(two)
+    assert SelfBleu("whitespace", 2).name == "self-bleu-2"
 
 
 def test_a_single_response_has_no_self_bleu(texts_of):
