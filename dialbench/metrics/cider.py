@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +16,12 @@ from dialbench.metrics.overlap import NO_REFERENCES
 from dialbench.metrics.texts import Paired, Ragged, Texts
 
 _ORDERS, _SIGMA = 4, 6.0
+_CELLS = 1 << 21
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Terms = tuple[Ints, Ints, Ints]
+Matrix = Any  # scipy's sparse arrays have no types
 
 
 class Cider(Metric[Paired]):
@@ -41,10 +47,25 @@ class Cider(Metric[Paired]):
         if not len(counted):
             return math.nan
         likeness = np.mean([_likeness(counted, n) for n in range(1, _ORDERS + 1)], axis=0)
-        own, other = (ngram_counts(texts, 2) for texts in (counted.responses, counted.references))
-        apart = own[counted.owners] - other
-        values = likeness * np.exp(-(apart**2) / (2 * _SIGMA**2))
+        values = likeness * _penalties(counted)
         return 10 * math.fsum(values / counted.owned[counted.owners]) / len(counted)
+
+    def score_subsets(
+        self, statistics: Paired, groups: NDArray[np.int64], kept: NDArray[np.bool_]
+    ) -> NDArray[np.float64]:
+        """(k,) values; n-grams are counted once for all choices."""
+        there = np.flatnonzero(statistics.owned)
+        pairs, groups = statistics[there], groups[there]
+        sizes = kept @ np.bincount(groups, minlength=kept.shape[1])
+        weights = 10 / _ORDERS * _penalties(pairs) / pairs.owned[pairs.owners]
+        sums = np.zeros(len(kept))
+        for n in range(1, _ORDERS + 1):
+            choices = _Choices.of(pairs, n, groups, kept.shape[1])
+            for part in choices.parts(len(kept)):
+                likeness = choices.likeness(kept[part], sizes[part])
+                counted = kept[part].T[groups[pairs.owners]]
+                sums[part] += weights @ np.where(counted, likeness, 0.0)
+        return _divided(sums, sizes, otherwise=math.nan)
 
     def count(self, statistics: Paired) -> int:
         """How many examples have a reference."""
@@ -55,15 +76,16 @@ class Cider(Metric[Paired]):
         return "" if self.count(statistics) else NO_REFERENCES
 
 
+def _penalties(pairs: Paired) -> Floats:
+    """(references,) what a cosine is multiplied by for the difference in bigrams."""
+    own, other = (ngram_counts(texts, 2) for texts in (pairs.responses, pairs.references))
+    penalties: Floats = np.exp(-((own[pairs.owners] - other) ** 2) / (2 * _SIGMA**2))
+    return penalties
+
+
 def _likeness(pairs: Paired, n: int) -> Floats:
     """(references,) clipped cosine of the tf-idf vectors of each reference and its response."""
-    codes = renumber(ngrams(Ragged.concatenate([pairs.responses, pairs.references]), n))
-    kinds = int(codes.max(initial=0)) + 1
-    of_responses = ngram_counts(pairs.responses, n)
-    mine, theirs = np.split(codes, [of_responses.sum()])
-    text, code, count = _terms(np.repeat(np.arange(len(pairs)), of_responses), mine, kinds)
-    of_references = np.repeat(np.arange(len(pairs.references)), ngram_counts(pairs.references, n))
-    reference, their_code, their_count = _terms(of_references, theirs, kinds)
+    (text, code, count), (reference, their_code, their_count), kinds = _vectors(pairs, n)
     owner = pairs.owners[reference]
     documents = _terms(owner, their_code, kinds)[1]
     idf = math.log(len(pairs)) - np.log(np.maximum(np.bincount(documents, minlength=kinds), 1))
@@ -72,10 +94,92 @@ def _likeness(pairs: Paired, n: int) -> Floats:
     products = _sums(reference, np.minimum(meets, other) * other, len(pairs.references))
     norms = np.sqrt(_sums(text, own**2, len(pairs)))[pairs.owners]
     norms *= np.sqrt(_sums(reference, other**2, len(pairs.references)))
-    return np.divide(products, norms, out=np.zeros(len(norms)), where=norms > 0)
+    return _divided(products, norms)
 
 
-def _terms(texts: Ints, codes: Ints, kinds: int) -> tuple[Ints, Ints, Ints]:
+def _vectors(pairs: Paired, n: int) -> tuple[Terms, Terms, int]:
+    """n-grams of responses and of references, and how many different ones there are."""
+    codes = renumber(ngrams(Ragged.concatenate([pairs.responses, pairs.references]), n))
+    kinds = int(codes.max(initial=0)) + 1
+    of_responses = ngram_counts(pairs.responses, n)
+    mine, theirs = np.split(codes, [of_responses.sum()])
+    of_references = ngram_counts(pairs.references, n)
+    return (
+        _terms(np.repeat(np.arange(len(pairs)), of_responses), mine, kinds),
+        _terms(np.repeat(np.arange(len(pairs.references)), of_references), theirs, kinds),
+        kinds,
+    )
+
+
+@dataclass(frozen=True)
+class _Choices:
+    """What the likeness of unions of groups needs of the n-grams of one length.
+
+    A squared weight is a squared count times a squared idf, so norms and products are matrices
+    times the squared idf of each choice.
+
+    Attributes:
+        documents: (rows, groups) examples of each group with an n-gram in a reference; those with
+            at most one in all, whose idf is the highest in every choice, share the first row.
+        responses: (responses, rows) squared counts.
+        references: (references, rows) squared counts.
+        products: (references, rows) counts clipped to the reference's, times the reference's.
+        owners: (references,) the response of each.
+    """
+
+    documents: Floats
+    responses: Matrix
+    references: Matrix
+    products: Matrix
+    owners: Ints
+
+    @classmethod
+    def of(cls, pairs: Paired, n: int, groups: Ints, count: int) -> _Choices:
+        from scipy.sparse import csr_array
+
+        own, other, kinds = _vectors(pairs, n)
+        owner = pairs.owners[other[0]]
+        example, code, _ = _terms(owner, other[1], kinds)
+        several = np.bincount(code, minlength=kinds) > 1
+        row = np.cumsum(several) * several
+        rows = int(row.max(initial=0)) + 1
+        cells = row[code] * count + groups[example]
+        documents = np.bincount(cells, several[code].astype(np.float64), rows * count)
+        counts = own[2].astype(np.float64)
+        meets = _looked_up(own[0] * kinds + own[1], counts, owner * kinds + other[1])
+
+        def matrix(text: Ints, code: Ints, values: NDArray[Any], size: int) -> Matrix:
+            return csr_array((values.astype(np.float64), (text, row[code])), (size, rows))
+
+        size = len(pairs.references)
+        return cls(
+            documents.reshape(rows, count),
+            matrix(*own[:2], own[2] ** 2, len(pairs)),
+            matrix(*other[:2], other[2] ** 2, size),
+            matrix(*other[:2], np.minimum(meets, other[2]) * other[2], size),
+            pairs.owners,
+        )
+
+    def parts(self, count: int) -> Iterator[slice]:
+        """So many choices, in parts that do not take too much memory at a time."""
+        step = max(1, _CELLS // max(len(self.documents), len(self.owners), 1))
+        return (slice(start, start + step) for start in range(0, count, step))
+
+    def likeness(self, kept: NDArray[np.bool_], sizes: Ints) -> Floats:
+        """(references, k) clipped cosines where only the kept groups count."""
+        documents = np.maximum(self.documents @ kept.T, 1)
+        squares = (np.log(np.maximum(sizes, 1)) - np.log(documents)) ** 2
+        norms = np.sqrt(self.responses @ squares)[self.owners]
+        norms *= np.sqrt(self.references @ squares)
+        return _divided(self.products @ squares, norms)
+
+
+def _divided(some: Floats, all_: NDArray[Any], otherwise: float = 0.0) -> Floats:
+    out = np.full(some.shape, otherwise)
+    return np.asarray(np.divide(some, all_, out=out, where=all_ > 0))
+
+
+def _terms(texts: Ints, codes: Ints, kinds: int) -> Terms:
     """Text, code and count of each different n-gram of each text, ascending."""
     keys, counts = np.unique(texts * kinds + codes, return_counts=True)
     return keys // kinds, keys % kinds, counts
