@@ -221,7 +221,7 @@ class _Scorer:
     """Scores what a plan answered on one corpus, unless it is scored already."""
 
     def __init__(self, dataset: Dataset, settings: ScoringSettings, store: Store) -> None:
-        from dialbench.measures import build_metrics
+        from dialbench.measures import build_metrics, whole_training_split
         from dialbench.metrics.told import MEASURES
         from dialbench.scoring import scoring_key
 
@@ -231,7 +231,11 @@ class _Scorer:
         self.dataset, self.store, settings = dataset, store, replace(settings, metrics=self.names)
         self.told = [MEASURES[name] for name in self.names if name in MEASURES]
         self.metrics = build_metrics(
-            settings.of_responses(), dataset.train, store.root / "vectors", store.root / "judged"
+            settings.of_responses(),
+            dataset.train,
+            store.root / "vectors",
+            store.root / "judged",
+            whole_training_split(dataset.corpus),
         )
         self.key = scoring_key(self.metrics, self.told)
 

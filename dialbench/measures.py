@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from itertools import chain
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dialbench.corpora import jsonl
-from dialbench.corpora.base import Item, data_folder, load_corpus
+from dialbench.corpora.base import Corpus, Item, data_folder, load_corpus
 from dialbench.errors import InputError
 from dialbench.metrics import registry, told
 from dialbench.metrics.base import Metric
@@ -25,6 +25,9 @@ from dialbench.records import Dialogue, Example, Split, fingerprint_of
 from dialbench.text import vectors as word_vectors
 from dialbench.text.tokenizer import tokenizer as find_tokenizer
 from dialbench.text.vectors import Vectors
+
+LEAST_TOKENS = 100_000
+"""Vectors of less text make any two responses nearly equal (docs/metrics.md)."""
 
 _TRAINING: dict[str, Any] = {"size": 200, "window": 5, "min_count": 5, "seed": 1}
 _NO_VECTORS = (
@@ -109,6 +112,7 @@ def build_metrics(
     train: Split | None = None,
     cache: Path | None = None,
     judged: Path | None = None,
+    vector_text: Split | None = None,
 ) -> list[Metric[Any]]:
     """The measures of the settings, with the resources they need.
 
@@ -117,10 +121,11 @@ def build_metrics(
 
     Args:
         settings: what to measure.
-        train: the training split: for word vectors where no file is given (skip-gram, 200
-            dimensions), for novelty and for the V of ead-n.
+        train: the training split, for novelty and the V of ead-n.
         cache: folder for trained vectors, under a name derived from text and parameters.
         judged: folder for what the judge said, so that no pair is judged twice.
+        vector_text: what word vectors are trained on where no file is given (skip-gram, 200
+            dimensions), if not on `train`.
 
     Raises:
         UnknownName: there is no measure or tokeniser of that name.
@@ -128,14 +133,13 @@ def build_metrics(
     """
     tokenize = find_tokenizer(settings.tokenizer)
     needed = registry.needs(settings.metrics)
-    token_lists = None
-    if train is not None and needed & {"train", "vectors"}:
-        token_lists = [tokenize(turn) for turn in turns_of(train)]
     resources: dict[str, Any] = {"vocabulary": settings.vocabulary}
     if "vectors" in needed:
-        found = _vectors(settings, token_lists, cache)
+        text = train if vector_text is None else vector_text
+        found = _vectors(settings, _tokens(text, tokenize), cache)
         resources |= zip(("vectors", "missing_vectors"), found, strict=True)
     if "train" in needed:
+        token_lists = _tokens(train, tokenize)
         training = None if token_lists is None else Training(token_lists)
         resources |= {"training": training, "missing_training": _NO_TRAINING}
     if "sentences" in needed:
@@ -184,8 +188,13 @@ def training_split(
     else:
         folder = None if data is None else Path(data)
         corpus = load_corpus(name, data=folder, where="--train")
-        examples = tuple(_whole(corpus.items["train"], least=2))
+        return whole_training_split(corpus)
     return Split("train", examples)
+
+
+def whole_training_split(corpus: Corpus) -> Split:
+    """The training split with contexts uncut, whatever part of it systems learn from."""
+    return Split("train", tuple(_whole(corpus.items["train"], least=2)))
 
 
 def _whole(items: Iterable[Item], least: int) -> Iterator[Example]:
@@ -207,6 +216,10 @@ def _judge(model: str | None, judged: Path | None) -> dict[str, Any]:
     return {"judge": judge and Remembering(judge, judged), "missing_judge": MISSING}
 
 
+def _tokens(split: Split | None, tokenize: Callable[[str], list[str]]) -> list[list[str]] | None:
+    return None if split is None else [tokenize(turn) for turn in turns_of(split)]
+
+
 def _vectors(
     settings: ScoringSettings, token_lists: list[list[str]] | None, cache: Path | None
 ) -> tuple[Vectors | None, str]:
@@ -215,6 +228,11 @@ def _vectors(
         return word_vectors.load(Path(settings.vectors), where="--vectors"), ""
     if token_lists is None:
         return None, _NO_VECTORS
+    if (count := sum(map(len, token_lists))) < LEAST_TOKENS:
+        return None, (
+            f"word vectors need at least {LEAST_TOKENS:,} tokens of training text, here are "
+            f"{count:,}: give a file with --vectors"
+        )
     path = cache / f"word2vec-{_key(token_lists)[:16]}.safetensors" if cache else None
     if path and path.exists():
         return word_vectors.load(path), ""

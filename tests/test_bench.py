@@ -272,6 +272,17 @@ def test_measures_within_contexts_are_columns_of_their_own(tmp_path: Path) -> No
     assert column.direction == "lower"
 
 
+def test_word_vectors_learn_from_the_whole_split_whatever_systems_learn_from(tmp_path, monkeypatch):
+    monkeypatch.setattr("dialbench.measures.LEAST_TOKENS", 0)
+    request = Request(models="copy-last", limit_train=60, limit_test=20)
+    scoring = ScoringSettings(metrics=("emb-average",))
+    outcome = run(request, out=tmp_path, device="cpu", scoring=scoring, formats=())
+    ours = outcome.results[0].scores["emb-average"]
+    (responses,) = tmp_path.rglob("responses.jsonl")
+    (told,) = dialbench.score([responses], metrics=["emb-average"], train="demo")
+    assert ours.signature == told["metrics"]["emb-average"]["signature"]
+
+
 def test_what_the_run_tells_stands_beside_measures_but_no_clock_in_a_baseline(tmp_path):
     from dialbench.checking.take import take
 

@@ -171,6 +171,13 @@ def test_embeddings_without_vectors_say_what_to_do():
     assert scores["dist-1"].available
 
 
+@pytest.fixture
+def any_size(monkeypatch):
+    """Vectors are trained however little text there is."""
+    monkeypatch.setattr("dialbench.measures.LEAST_TOKENS", 0)
+
+
+@pytest.mark.usefixtures("any_size")
 def test_vectors_are_trained_once_and_kept(tmp_path):
     settings = ScoringSettings(("emb-average",))
     (metric,) = build_metrics(settings, TRAIN, tmp_path)
@@ -185,6 +192,7 @@ def test_vectors_are_trained_once_and_kept(tmp_path):
     assert results[0] == results[1] == results[2] > 0
 
 
+@pytest.mark.usefixtures("any_size")
 def test_kept_vectors_that_are_damaged_are_an_error_not_a_missing_column(tmp_path):
     build_metrics(ScoringSettings(("emb-average",)), TRAIN, tmp_path)
     (kept,) = tmp_path.iterdir()
@@ -193,6 +201,7 @@ def test_kept_vectors_that_are_damaged_are_an_error_not_a_missing_column(tmp_pat
         build_metrics(ScoringSettings(("emb-average",)), TRAIN, tmp_path)
 
 
+@pytest.mark.usefixtures("any_size")
 def test_other_text_or_tokens_are_other_vectors(tmp_path):
     build_metrics(ScoringSettings(("emb-average",)), TRAIN, tmp_path)
     build_metrics(ScoringSettings(("emb-average",)), Split("train", TRAIN[:50]), tmp_path)
@@ -205,11 +214,36 @@ def test_nothing_is_trained_when_no_measure_needs_it(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.usefixtures("any_size")
 def test_too_little_training_text_is_a_reason_not_a_failure():
     (metric,) = build_metrics(ScoringSettings(("emb-greedy",)), Split("train", [example(1)]))
     result = score_responses(PAIRS, [metric])["emb-greedy"]
     assert math.isnan(result.value)
     assert "no word occurs 5 times" in result.reason
+
+
+def test_vectors_of_too_little_text_are_not_trained(tmp_path, monkeypatch):
+    tokens = sum(len(turn.split()) for e in TRAIN for turn in (*e.context, *e.references))
+    names = ScoringSettings(("emb-average", "novelty"))
+    monkeypatch.setattr("dialbench.measures.LEAST_TOKENS", tokens + 1)
+    average, novelty = build_metrics(names, TRAIN, tmp_path)
+    assert average.missing == (
+        f"word vectors need at least {tokens + 1:,} tokens of training text, here are {tokens:,}: "
+        "give a file with --vectors"
+    )
+    assert not novelty.missing
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr("dialbench.measures.LEAST_TOKENS", tokens)
+    assert not build_metrics(names, TRAIN, tmp_path)[0].missing
+
+
+@pytest.mark.usefixtures("any_size")
+def test_vectors_have_a_text_of_their_own():
+    part = Split("train", TRAIN[:20])
+    names = ScoringSettings(("emb-average", "ead-1"))
+    average, adjusted = build_metrics(names, part, vector_text=TRAIN)
+    assert average.signature == build_metrics(names, TRAIN)[0].signature
+    assert adjusted.signature == build_metrics(names, part)[1].signature
 
 
 def test_the_training_split_serves_novelty_and_the_size_of_the_vocabulary():
