@@ -144,7 +144,7 @@ class _Choices:
         row = np.cumsum(several) * several
         rows = int(row.max(initial=0)) + 1
         cells = row[code] * count + groups[example]
-        documents = np.bincount(cells, several[code].astype(np.float64), rows * count)
+        documents = np.bincount(cells, several[code], rows * count).astype(np.float64)
         counts = own[2].astype(np.float64)
         meets = _looked_up(own[0] * kinds + own[1], counts, owner * kinds + other[1])
 

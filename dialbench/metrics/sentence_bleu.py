@@ -7,13 +7,14 @@ another of them.
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Literal
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dialbench.metrics.base import Direction, MeanMetric, Metric
-from dialbench.metrics.ngrams import ngram_counts, ngrams, renumber
+from dialbench.metrics.ngrams import ngram_counts, ngrams, occurrences, renumber
 from dialbench.metrics.overlap import NO_REFERENCES, ORDERS, bleu_counts
 from dialbench.metrics.texts import Ragged, Texts
 
@@ -130,6 +131,13 @@ class SelfBleu(Metric[Ragged]):
         values = bleu_against_others(statistics, np.zeros(len(statistics), np.int64), self._n)
         return math.fsum(values) / len(values)
 
+    def score_subsets(self, statistics: Ragged, groups: Counts, kept: NDArray[np.bool_]) -> Floats:
+        """(k,) values; only responses whose matches leave with others are scored again."""
+        if len(statistics) < 2:
+            return np.full(len(kept), np.nan)
+        unions = _Unions.of(statistics, groups, kept.shape[1], self._n)
+        return np.array([unions.mean(chosen) for chosen in kept])
+
     def reason(self, statistics: Ragged) -> str:
         """Why nothing can be compared."""
         return "" if len(statistics) > 1 else "there are fewer than two responses"
@@ -178,11 +186,144 @@ def _closest_of_others(lengths: Counts, groups: Counts) -> Counts:
     start = groups * 3 * (lengths.max() + 1)
     places = lengths + start
     known, place, count = np.unique(places, return_inverse=True, return_counts=True)
+    return np.asarray(_nearest(known, count)[place] - start)
+
+
+def _nearest(known: Counts, count: Counts) -> Counts:
+    """(lengths,) the closest length of another text, the shorter of two equally close.
+
+    Args:
+        known: the lengths of all texts, ascending.
+        count: (lengths,) how many texts have each.
+    """
     far = np.iinfo(np.int64).max // 4
     below = np.append(-far, known[:-1])
     above = np.append(known[1:], far)
     nearest = np.where(known - below <= above - known, below, above)
-    return np.asarray(np.where(count > 1, known, nearest)[place] - start)
+    return np.where(count > 1, known, nearest)
+
+
+@dataclass(frozen=True)
+class _Unions:
+    """Sentence BLEU of texts against all others in unions of groups.
+
+    In a union without a few groups nearly all texts keep the value that they have in the whole.
+
+    Attributes:
+        values: (texts,) in the whole.
+        matches: (texts, orders) in the whole.
+        totals: (texts, orders) n-grams, at least 1.
+        lengths: (texts,) tokens.
+        groups: (texts,) the group of each.
+        by_length: (groups, longest + 1) how many texts of each length.
+        sums: (groups,) of the values.
+        rivals: n-grams of each order that several texts hold.
+    """
+
+    values: Floats
+    matches: Counts
+    totals: Counts
+    lengths: Counts
+    groups: Counts
+    by_length: Counts
+    sums: Floats
+    rivals: list[_Rivals]
+
+    @classmethod
+    def of(cls, texts: Ragged, groups: Counts, count: int, highest: int) -> _Unions:
+        orders = range(1, highest + 1)
+        rivals = [_Rivals.of(texts, n, groups, count) for n in orders]
+        ngrams = np.stack([ngram_counts(texts, n) for n in orders], axis=1)
+        matches = ngrams - np.stack([own.alone for own in rivals], axis=1)
+        totals, lengths = np.maximum(ngrams, 1), texts.lengths
+        closest = _closest_of_others(lengths, np.zeros_like(lengths))
+        values = _smoothed_by(0.1, lengths, closest, matches, totals)
+        longest = int(lengths.max()) + 1
+        by_length = np.bincount(groups * longest + lengths, minlength=count * longest)
+        sums = np.bincount(groups, values, count).astype(np.float64)
+        shape = (count, longest)
+        return cls(values, matches, totals, lengths, groups, by_length.reshape(shape), sums, rivals)
+
+    def mean(self, chosen: NDArray[np.bool_]) -> float:
+        """The mean in the union of the chosen groups; NaN with fewer than two texts."""
+        count = chosen @ self.by_length
+        if count.sum() < 2:
+            return math.nan
+        closest = _table(count)
+        alone = [own.left_alone(chosen) for own in self.rivals]
+        moved = (closest != _table(self.by_length.sum(axis=0))) & (count > 0)
+        changed = np.unique(np.concatenate([*alone, *self._of_lengths(moved, chosen)]))
+        matches = self.matches[changed]
+        for order, texts in enumerate(alone):
+            places = np.searchsorted(changed, texts)
+            matches[:, order] -= np.bincount(places, minlength=len(changed))
+        lengths = self.lengths[changed]
+        values = _smoothed_by(0.1, lengths, closest[lengths], matches, self.totals[changed])
+        added = math.fsum(values - self.values[changed])
+        return float((self.sums[chosen].sum() + added) / count.sum())
+
+    def _of_lengths(self, moved: NDArray[np.bool_], chosen: NDArray[np.bool_]) -> list[Counts]:
+        """The chosen texts of some lengths."""
+        if not moved.any():
+            return []
+        return [np.flatnonzero(moved[self.lengths] & chosen[self.groups])]
+
+
+def _table(count: Counts) -> Counts:
+    """(longest + 1,) the closest length of another text, where `count` texts have each length."""
+    known = np.flatnonzero(count)
+    closest = np.zeros(len(count), np.int64)
+    closest[known] = _nearest(known, count[known])
+    return closest
+
+
+@dataclass(frozen=True)
+class _Rivals:
+    """N-grams of one length that several texts hold.
+
+    The second one of a text is another n-gram than the first, so that each text holds each once
+    and an n-gram matches as soon as one more text holds it.
+
+    Attributes:
+        alone: (texts,) how many n-grams no other text holds.
+        holders: (n-grams, groups) how many texts of each group hold it, sparse.
+        numbers: (n-grams, groups) the sum of their numbers, sparse.
+    """
+
+    alone: Counts
+    holders: Any
+    numbers: Any
+
+    @classmethod
+    def of(cls, texts: Ragged, n: int, groups: Counts, count: int) -> _Rivals:
+        from scipy.sparse import csr_array
+
+        size = len(texts)
+        owners = np.repeat(np.arange(size), ngram_counts(texts, n))
+        codes = renumber(ngrams(texts, n))
+        kinds = int(codes.max(initial=-1)) + 1
+        keys, times = occurrences(codes * size + owners)
+        code, text = np.divmod(np.repeat(keys, times), size)
+        rank = np.arange(len(code)) - np.repeat(np.cumsum(times) - times, times)
+        again = rank > 0
+        code[again] = kinds + renumber(rank[again] * kinds + code[again])
+        held = np.bincount(code)
+        several = held[code] > 1
+        row = (np.cumsum(held > 1) - 1)[code[several]]
+        text = text[several]
+        shape = (int(np.count_nonzero(held > 1)), count)
+
+        def matrix(values: Counts) -> Any:
+            return csr_array((values.astype(np.float64), (row, groups[text])), shape)
+
+        alone = np.bincount(owners, minlength=size) - np.bincount(text, minlength=size)
+        return cls(alone, matrix(np.ones_like(text)), matrix(text))
+
+    def left_alone(self, chosen: NDArray[np.bool_]) -> Counts:
+        """The chosen texts that alone hold an n-gram of others that are not; as often as so."""
+        weights = chosen.astype(np.float64)
+        single = self.holders @ weights == 1
+        return np.asarray((self.numbers @ weights)[single], np.int64)
 
 
 def _taken_apart(counts: Counts) -> tuple[Counts, Counts, Counts, Counts]:
