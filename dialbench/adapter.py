@@ -17,6 +17,7 @@ import dataclasses
 import importlib.metadata
 import importlib.util
 import json
+import math
 import re
 import sys
 import types
@@ -26,11 +27,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from dialbench.errors import InputError, UnknownName
+from dialbench.errors import InputError, UnknownName, first_line
+from dialbench.files.loads import loads
 from dialbench.records import Context, Decoding, Split
 
 GROUP = "dialbench.adapters"
 _UNKNOWN = object()
+_BEYOND = {int: 10**18, float: math.inf}
 
 
 class Progress:
@@ -129,7 +132,7 @@ class Adapter:
     def load(cls, folder: Path, config: Any = None) -> Adapter:
         """The system that `save` wrote."""
         self = cls(config)
-        self.set_state(json.loads((folder / "state.json").read_text(encoding="utf-8")))
+        self.set_state(loads((folder / "state.json").read_bytes()))
         return self
 
     @classmethod
@@ -223,13 +226,28 @@ class System:
         return self.adapter(self.config(settings))
 
     def config(self, settings: Mapping[str, Any]) -> Any:
-        """The full configuration; `settings` that the config does not know do not concern it."""
-        fields = {f.name for f in dataclasses.fields(self.adapter.Config)}
-        known = {key: value for key, value in settings.items() if key in fields}
+        """The full configuration; `settings` that the config does not know do not concern it.
+
+        Raises:
+            InputError: a value is not of its option's type, or they do not fit together.
+        """
         try:
-            return self.adapter.Config(**{**known, **self.options})
+            return self.adapter.Config(**{**self.concerned(settings), **self.options})
         except ValueError as error:
             raise InputError(f"{self.name}: {error}", where="--models") from None
+
+    def concerned(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """The settings that are options of this system, as its config takes them.
+
+        Raises:
+            InputError: a value is not of its option's type.
+        """
+        kinds = typing.get_type_hints(self.adapter.Config)
+        return {
+            key: _checked(kinds[key], value, f"[system] {key} of {self.adapter.name}")
+            for key, value in settings.items()
+            if key in kinds
+        }
 
 
 class Registry:
@@ -239,7 +257,10 @@ class Registry:
         plugins: plug-in files whose `Adapter` subclasses join the registry.
 
     Attributes:
-        broken: what could not be loaded, name or file -> reason; reported, then skipped.
+        broken: registered systems that could not be loaded, name -> reason; reported, then skipped.
+
+    Raises:
+        InputError: a plug-in file cannot be loaded.
     """
 
     def __init__(self, plugins: Iterable[Path] = ()) -> None:
@@ -268,8 +289,10 @@ class Registry:
                 loaded = self._points[name].load()
                 if not (isinstance(loaded, type) and issubclass(loaded, Adapter)):
                     raise TypeError(f"{self._points[name].value} is not an Adapter")
-            except Exception as error:
-                reason = f"{type(error).__name__}: {error}"
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # a package may call exit() where it is imported
+                reason = f"{type(error).__name__}: {first_line(error)}"
                 self.broken[name] = reason
                 raise InputError(
                     f"model {name!r} cannot be loaded ({reason})",
@@ -327,9 +350,14 @@ class Registry:
             found = list(_adapters_of(path))
             if not found:
                 raise TypeError("it defines no Adapter subclass with a name")
-        except Exception as error:
-            self.broken[str(path)] = f"{type(error).__name__}: {error}"
-            return
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # it is code, which may raise whatever it likes
+            raise InputError(
+                f"{path} cannot be loaded ({type(error).__name__}: {first_line(error)})",
+                where="--plugin",
+                hint="Fix the file or leave it out.",
+            ) from error
         for adapter in found:
             self._classes[adapter.name] = adapter
 
@@ -351,7 +379,7 @@ def _adapters_of(path: Path) -> Iterable[type[Adapter]]:
 
 def split_outside_brackets(text: str) -> list[str]:
     """Parts of a comma-separated list; commas inside `[...]` do not separate."""
-    parts = re.split(r",(?![^\[]*\])", text)
+    parts = re.findall(r"(?:\[[^\[\]]*\]|[^,])+", text)
     return [part.strip() for part in parts if part.strip()]
 
 
@@ -381,6 +409,16 @@ def write_options(options: Mapping[str, Any]) -> str:
     return f"[{written}]" if written else ""
 
 
+def _checked(kind: Any, value: Any, where: str) -> Any:
+    """The value of a preset or a suite, if the command line would take it for this option."""
+    if not isinstance(value, bool | int | float | str):
+        kind_of_value = type(value).__name__
+        raise InputError(f"a {kind_of_value} is no value of an option", where=where)
+    read = _coerce(kind, _plain(value), where)
+    # A whole number that stands for a float stays one: fingerprints tell 1 from 1.0.
+    return value if isinstance(read, float) and read == value else read
+
+
 def _coerce(kind: Any, text: str, where: str) -> Any:
     origin = typing.get_origin(kind)
     if origin is Literal:
@@ -396,12 +434,20 @@ def _coerce(kind: Any, text: str, where: str) -> Any:
             raise InputError(f"{text!r} is neither true nor false", where=where)
         return text.lower() in ("true", "yes", "on", "1")
     if kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            name = "a whole number" if kind is int else "a number"
-            raise InputError(f"{text!r} is not {name}", where=where) from None
+        return _number(kind, text, where)
     return text
+
+
+def _number(kind: type[int] | type[float], text: str, where: str) -> float:
+    name = "a whole number" if kind is int else "a finite number"
+    try:
+        number = kind(text)
+    except ValueError:
+        raise InputError(f"{text!r} is not {name}", where=where) from None
+    if not abs(number) < _BEYOND[kind]:
+        size = " of at most 18 digits" if kind is int else ""
+        raise InputError(f"{text!r} is not {name}{size}", where=where)
+    return number
 
 
 def _plain(value: Any) -> str:

@@ -25,21 +25,24 @@ def systems(
         The systems, and what could not be loaded with its reason.
 
     Raises:
-        InputError: there is no such preset.
+        InputError: there is no such preset, one of its values does not fit a system, or a plug-in
+            cannot be loaded.
     """
     settings = load_preset(preset).system
     registry = Registry(plugins)
     found = []
     for name in registry.names():
         try:
-            found.append(_system(System(name, registry.get(name), {}), settings))
+            adapter = registry.get(name)
         except InputError:
             continue
+        found.append(_system(System(name, adapter, {}), settings))
     return found, registry.broken
 
 
 def _system(system: System, settings: Mapping[str, Any]) -> dict[str, Any]:
     adapter = system.adapter
+    system.concerned(settings)
     options = {f.name: f.default for f in dataclasses.fields(adapter.Config)}
     return {
         "name": system.name,

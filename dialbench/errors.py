@@ -35,6 +35,12 @@ def _rebuild(kind: type[DialbenchError], what: str, where: str, hint: str) -> Di
     return kind(what, where=where, hint=hint)
 
 
+def first_line(error: BaseException) -> str:
+    """What a library says is wrong, in one line without its full stop."""
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(".") if lines else type(error).__name__
+
+
 class InputError(DialbenchError):
     """A file, line or argument that cannot be used."""
 

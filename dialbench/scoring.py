@@ -202,7 +202,9 @@ def report_of(system: str, corpus: str | None, scores: Mapping[str, Score]) -> d
 
 def system_of(file: Path) -> str:
     """What the system of a file of responses is called: the stem of the file's name."""
-    return file.name.removesuffix(".xz").removesuffix(".gz").removesuffix(".jsonl")
+    name = file.name.removesuffix(".xz").removesuffix(".gz").removesuffix(".jsonl")
+    # Bytes of a file name that are no UTF-8 stand in it as what no file takes.
+    return name.encode("utf-8", "replace").decode("utf-8")
 
 
 def plain(score: Score) -> dict[str, Any]:

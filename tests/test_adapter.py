@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.metadata
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import date
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +20,7 @@ from dialbench.adapter import (
     NoOptions,
     Registry,
     Run,
+    System,
     parse_options,
     split_outside_brackets,
 )
@@ -191,25 +195,29 @@ def test_several_plugins_and_systems_in_one(plugin: Callable[..., Path]) -> None
         ("def broken(:\n", "SyntaxError"),
         ("import no_such_package\n", "ModuleNotFoundError: No module named 'no_such_package'"),
         ("1 / 0\n", "ZeroDivisionError"),
+        ("raise SystemExit(0)\n", "SystemExit: 0"),
+        ("class Odd(BaseException): pass\nraise Odd('two\\nlines')\n", "(Odd: two)"),
         ("from dialbench.adapter import Adapter\n", "it defines no Adapter subclass with a name"),
         ("from dialbench.adapter import Adapter\nclass A(Adapter): pass\n", "with a name"),
     ],
 )
-def test_a_broken_plugin_is_named_and_skipped(
+def test_a_broken_plugin_ends_the_command(
     plugin: Callable[..., Path], code: str, reason: str
 ) -> None:
+    """Whoever names a file wants its systems: going on without them would be another run."""
     broken, fine = plugin(code, "broken.py"), plugin(ECHO, "fine.py")
-    registry = Registry([broken, fine])
-    assert reason in registry.broken[str(broken)]
-    assert "echo" in registry.names()
-    assert str(broken) not in registry.names()
+    with pytest.raises(InputError) as error:
+        Registry([fine, broken])
+    assert error.value.message.startswith(f"--plugin: {broken} cannot be loaded (")
+    assert reason in error.value.message
+    assert "\n" not in error.value.message
 
 
 @pytest.mark.parametrize("name", ["missing.py", "text.txt", "."])
 def test_a_plugin_that_is_no_python_file(tmp_path: Path, name: str) -> None:
     (tmp_path / "text.txt").write_text("hello")
-    registry = Registry([tmp_path / name])
-    assert "is not a Python file" in registry.broken[str(tmp_path / name)]
+    with pytest.raises(InputError, match="is not a Python file"):
+        Registry([tmp_path / name])
 
 
 # Options
@@ -257,7 +265,7 @@ def test_options_are_read_by_the_types_of_the_config(text: str, options: dict[st
         ("size=1,size=2", "here: option 'size' is given twice. Write size=VALUE."),
         ("size=big", "here size: 'big' is not a whole number"),
         ("size=1.5", "here size: '1.5' is not a whole number"),
-        ("rate=", "here rate: '' is not a number"),
+        ("rate=", "here rate: '' is not a finite number"),
         ("tied=maybe", "here tied: 'maybe' is neither true nor false"),
         ("layout=ful", "here layout: unknown value 'ful'. Did you mean 'full'?"),
         ("limit=x", "here limit: 'x' is not a whole number"),
@@ -328,3 +336,57 @@ def test_a_value_that_the_config_refuses_is_an_error_of_the_user(
     with pytest.raises(InputError) as error:
         Registry([plugin(code)]).parse("echo[size=0]")
     assert error.value.message == "--models: echo[size=0]: size must be positive"
+
+
+# Settings of presets and suites
+
+
+@dataclass(frozen=True)
+class Sized:
+    norm: Literal["pre", "post"] = "pre"
+    epochs: int = 3
+    rate: float = 0.1
+    name: str = ""
+    tied: bool = False
+    limit: int | None = None
+
+
+class Built(Adapter):
+    name = "built"
+    Config = Sized
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *(("norm", value) for value in ("sideways", True, 1, ["pre"])),
+        *(("epochs", value) for value in (True, 1.5, "x", [], {}, date(2026, 1, 1), 10**18, "")),
+        *(("rate", value) for value in (True, "x", [0.1], math.inf, -math.inf, math.nan, 10**400)),
+        *(("tied", value) for value in (2, 0.5, "maybe")),
+        *(("limit", value) for value in (1.5, "x", math.inf)),
+        ("name", ["a"]),
+    ],
+)
+def test_a_setting_is_checked_as_an_option_is(key: str, value: object) -> None:
+    with pytest.raises(InputError, match=rf"^\[system\] {key} of built: ") as error:
+        System("built", Built, {}).config({key: value})
+    assert len(error.value.message) < 200 or value == 10**400
+
+
+def test_settings_that_fit_are_taken_as_they_are() -> None:
+    values = {"norm": "post", "epochs": 2, "rate": 1, "tied": True, "limit": 5, "other": []}
+    config = System("built", Built, {}).config(values)
+    assert dataclasses.asdict(config) | {"other": []} == values | {"name": ""}
+    assert isinstance(config.rate, int)  # fingerprints tell 1 from 1.0
+
+
+@pytest.mark.parametrize("value", ["inf", "-inf", "nan", "1e999"])
+def test_an_option_is_finite(value: str) -> None:
+    with pytest.raises(InputError, match="is not a finite number"):
+        parse_options(Sized, f"rate={value}", where="here")
+
+
+def test_commas_are_counted_once() -> None:
+    """Of 200,000 commas each used to be compared with all that follow."""
+    assert split_outside_brackets("," * 200_000 + "a[b=1,c=2] ,d") == ["a[b=1,c=2]", "d"]
+    assert split_outside_brackets("[" * 100_000 + ",a") == ["[" * 100_000, "a"]

@@ -413,6 +413,39 @@ BAD: dict[str, tuple[Callable[[Path], tuple[object, ...]], str]] = {
     "decoding without sense": (lambda p: ("--decoding", "top-p:1.5"), "Write it like"),
     "unknown measure": (lambda p: ("--metrics", "dist-9"), "Did you mean 'dist-"),
     "unknown preset": (lambda p: ("--preset", "quik"), "Did you mean 'quick'?"),
+    "value of a preset": (
+        lambda p: ("--models", "unigram,transformer", "--preset", _preset(p, 'norm = "sideways"')),
+        "[system] norm of transformer: unknown value 'sideways'.",
+    ),
+    "truth for a number": (
+        lambda p: ("--models", "transformer", "--preset", _preset(p, "epochs = true")),
+        "[system] epochs of transformer: 'true' is not a whole number",
+    ),
+    "endless rate": (
+        lambda p: ("--models", "transformer", "--preset", _preset(p, "learning_rate = inf")),
+        "[system] learning_rate of transformer: 'inf' is not a finite number",
+    ),
+    "deep preset": (
+        lambda p: ("--preset", _preset(p, "a = " + "[" * 9999)),
+        "mine.toml: this is no TOML: values are nested too deeply",
+    ),
+    "preset in Latin-1": (
+        lambda p: ("--preset", _preset(p, "").with_name("latin.toml")),
+        "latin.toml: this is no TOML: byte 12 is not UTF-8",
+    ),
+    "preset that is a pipe": (
+        lambda p: ("--preset", _pipe(p / "pipe.toml")),
+        "pipe.toml:summary: Field required",
+    ),
+    "corpus that is a pipe": (lambda p: ("--corpus", _pipe(p / "c.jsonl")), "the file is empty"),
+    "vectors that are a pipe": (
+        lambda p: ("--metrics", "emb-average", "--vectors", _pipe(p / "v.safetensors")),
+        "v.safetensors: these are no saved word vectors (it is not a plain file)",
+    ),
+    "broken plug-in": (
+        lambda p: ("--plugin", p / "none.py"),
+        "none.py cannot be loaded (FileNotFoundError: ",
+    ),
     "unknown format": (lambda p: ("--formats", "docx"), "unknown format 'docx'"),
     "unknown device": (lambda p: ("--device", "tpu"), "--device: device 'tpu' is not available"),
     "no numbers": (lambda p: ("--seeds", "one"), "not a list like 1,2,3"),
@@ -422,6 +455,18 @@ BAD: dict[str, tuple[Callable[[Path], tuple[object, ...]], str]] = {
         "glove.txt",
     ),
 }
+
+
+def _preset(folder: Path, text: str) -> Path:
+    (folder / "latin.toml").write_bytes(b'summary = "\xe9"')
+    path = folder / "mine.toml"
+    path.write_text(f'summary = "mine"\nseeds = [1]\n[system]\n{text}\n')
+    return path
+
+
+def _pipe(path: Path) -> Path:
+    os.mkfifo(path)
+    return path
 
 
 def _truncated(folder: Path) -> Path:

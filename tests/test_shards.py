@@ -1,15 +1,19 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 from dialbench.errors import InputError
+from dialbench.metrics import packed
 from dialbench.metrics.packed import Shard, load, save
 from dialbench.metrics.registry import names
 from dialbench.scoring import score
@@ -263,3 +267,49 @@ class TestCommand:
             said = command("score", file, "--shards", tmp_path, *other)
             assert said.code == 2
             assert "it does not go with" in said.err
+
+
+def _forged(path: Path, arrays: dict[str, Any], **header: Any) -> Path:
+    """A shard with other contents and a checksum that fits."""
+    shard = path.with_name("forged.shard")
+    with safe_open(path, framework="numpy") as file:
+        old = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        said = json.loads(file.metadata()["shard"])
+    new = {**old, **arrays}
+    said |= {"sha256": packed._checksum(new), **header}
+    save_file(new, shard, {"shard": json.dumps(said)})
+    return shard
+
+
+@pytest.mark.parametrize(
+    ("arrays", "header", "what"),
+    [
+        ({}, {"measures": {}}, "it names no metric"),
+        ({"responses": np.array([-1], np.int32)}, {}, "its responses do not end where"),
+        ({"owned": np.full(4, 7, np.int64)}, {}, "its references belong to no response"),
+        ({"response_offsets": np.zeros(0, np.int64)}, {}, "its responses do not end where"),
+        ({"responses": np.zeros((2, 2), np.int32)}, {}, "its responses is not a list of int32"),
+        ({"ids": np.frombuffer(b"[1]", np.uint8)}, {}, "its header: Input should be a valid"),
+        ({"words": np.frombuffer(b"[]", np.uint8)}, {}, "hold words that it does not name"),
+        ({}, {"version": -1}, "version -1"),
+    ],
+)
+def test_a_shard_that_is_whole_but_makes_no_sense_is_refused(tmp_path, arrays, header, what):
+    (shard,) = in_shards(tmp_path, [responses(4)], metrics=["dist-1", "bleu-2"])
+    with pytest.raises(InputError, match="this is no shard that can be read") as error:
+        merge([_forged(shard, arrays, **header)])
+    assert what in error.value.what
+
+
+def test_overlapping_texts_are_refused(tmp_path):
+    (shard,) = in_shards(tmp_path, [responses(4)], metrics=["dist-1"])
+    offsets = load(shard).texts.responses.offsets.copy()
+    offsets[1], offsets[2] = offsets[2] + 1, offsets[1]
+    with pytest.raises(InputError, match="its responses overlap"):
+        merge([_forged(shard, {"response_offsets": offsets})])
+
+
+def test_a_file_name_of_any_bytes_has_its_shard(tmp_path):
+    path = written(tmp_path / os.fsdecode(b"caf\xe9.jsonl"), responses(3))
+    (shard,) = write([path], tmp_path / "shards", metrics=["length"])
+    assert merge([shard])["system"] == "caf?"

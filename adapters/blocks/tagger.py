@@ -7,7 +7,6 @@ The features are those that the weights were trained with, so the tags are those
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 from dialbench.errors import InputError
 from dialbench.files.folders import data_folder, nltk_folders
+from dialbench.files.loads import loads
 
 NAME = "averaged_perceptron_tagger_eng"
 _PARTS = ("classes", "tagdict", "weights")
@@ -146,7 +146,7 @@ def _normal(word: str) -> str:
 
 def _read(path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return loads(path.read_bytes())
     except (OSError, ValueError) as error:
         raise _damaged(path, str(error)) from None
 

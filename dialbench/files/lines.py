@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import lzma
+import os
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from dialbench.errors import InputError
 
 PACKED = (".xz", ".gz")
 _BOM = b"\xef\xbb\xbf"
+_LONGEST = 1 << 24
 _DAMAGED = (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error)
 
 
@@ -27,12 +29,15 @@ def raw_lines(path: Path, *, where: str = "") -> Iterator[tuple[int, bytes]]:
         where: the argument that named it, for the complaint that it cannot be read.
 
     Raises:
-        InputError: the file is missing, unreadable or damaged.
+        InputError: the file is missing, unreadable or damaged, or a line is longer than 16 MiB.
     """
     number = 0
     try:
-        with _open(path) as file:
-            for number, line in enumerate(file, start=1):
+        with open_file(path) as raw, _unpacked(raw, path.suffix) as file:
+            # A few bytes of a packed file may stand for a line that no memory holds.
+            for number, line in enumerate(iter(lambda: file.readline(_LONGEST + 1), b""), start=1):
+                if len(line) > _LONGEST:
+                    raise _too_long(f"{path}:{number}")
                 yield number, line.removeprefix(_BOM) if number == 1 else line
     except _DAMAGED as error:
         raise InputError(
@@ -46,9 +51,34 @@ def raw_lines(path: Path, *, where: str = "") -> Iterator[tuple[int, bytes]]:
         raise InputError(what, where=where or str(path), hint="Check the path.") from None
 
 
-def _open(path: Path) -> IO[bytes]:
-    if path.suffix == ".xz":
-        return lzma.open(path)
-    if path.suffix == ".gz":
-        return io.BufferedReader(gzip.open(path))
-    return path.open("rb")
+def open_file(path: Path) -> IO[bytes]:
+    """The file, open for reading; a pipe into which nobody writes is empty."""
+    # Without waiting for a writer, but then for what writers there are.
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115
+    os.set_blocking(file.fileno(), True)
+    return file
+
+
+def require_file(path: Path) -> Path:
+    """The path, if nothing but a plain file is there; libraries would wait at a pipe for ever.
+
+    Raises:
+        OSError: something else is there.
+    """
+    if path.exists() and not path.is_file():
+        raise OSError("it is not a plain file")
+    return path
+
+
+def _unpacked(file: IO[bytes], suffix: str) -> IO[bytes]:
+    if suffix == ".xz":
+        return lzma.open(file)
+    return io.BufferedReader(gzip.open(file)) if suffix == ".gz" else file
+
+
+def _too_long(where: str) -> InputError:
+    return InputError(
+        f"the line is longer than {_LONGEST >> 20} MiB",
+        where=where,
+        hint="Write one record a line.",
+    )

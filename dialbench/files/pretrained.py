@@ -6,14 +6,14 @@ Nothing is downloaded, no code of a checkpoint is run, and weights are read from
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
-from dialbench.errors import InputError
+from dialbench.errors import InputError, first_line
+from dialbench.files.loads import loads
 
 _READ = {".json", ".jinja", ".model", ".safetensors", ".tiktoken", ".txt"}
 _TOKENIZERS = (
@@ -83,9 +83,9 @@ class Pretrained:
         if not needed and not path.exists():
             return {}
         try:
-            value = json.loads(path.read_text(encoding="utf-8"))
+            value = loads(path.read_bytes())
         except (OSError, ValueError) as error:
-            raise self.error(f"has no readable {name} ({_first(error)})") from None
+            raise self.error(f"has no readable {name} ({first_line(error)})") from None
         if not isinstance(value, dict):
             raise self.error(f"has a {name} that is no JSON object")
         return value
@@ -115,7 +115,7 @@ class Pretrained:
         try:
             return read(self.folder, **options)
         except Exception as error:  # whatever a library of 200 architectures may raise
-            raise self.error(f"cannot be read ({_first(error)})") from None
+            raise self.error(f"cannot be read ({first_line(error)})") from None
 
     def read_model(self, read: Callable[..., Any]) -> Any:
         """The model that a `from_pretrained` of the library reads, in float32.
@@ -160,8 +160,3 @@ def _checksum(path: Path, size: int, changed: int) -> str:
     # Kept as long as size and time of change stay: weights may be gigabytes.
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _first(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0].rstrip(".") if lines else type(error).__name__

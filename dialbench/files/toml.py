@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
@@ -11,6 +10,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from dialbench.errors import InputError, UnknownName
+from dialbench.files.lines import open_file
+from dialbench.files.loads import loads
 
 _Kind = TypeVar("_Kind", bound=BaseModel)
 
@@ -35,13 +36,15 @@ def find(package: str, kind: str, name: str, *, where: str) -> dict[str, Any]:
     """
     if name.endswith(".toml"):
         try:
-            text = Path(name).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"the {kind} cannot be read ({error})", where=where) from None
+            with open_file(Path(name)) as file:
+                text = file.read()
+        except OSError as error:
+            reason = error.strerror or error
+            raise InputError(f"the {kind} {name} cannot be read ({reason})", where=where) from None
         return _parse(text, name)
     if name not in shipped(package):
         raise UnknownName.of(kind, name, shipped(package), where=where)
-    return _parse((files(package) / f"{name}.toml").read_text(encoding="utf-8"), f"{name}.toml")
+    return _parse((files(package) / f"{name}.toml").read_bytes(), f"{name}.toml")
 
 
 def check(
@@ -74,11 +77,12 @@ def check(
         raise InputError(first["msg"], where=at) from None
 
 
-def _parse(text: str, where: str) -> dict[str, Any]:
+def _parse(text: bytes, where: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        value: dict[str, Any] = loads(text, "TOML")
+    except ValueError as error:
         raise InputError(f"this is no TOML: {error}", where=where) from None
+    return value
 
 
 def _key(place: tuple[int | str, ...]) -> str:

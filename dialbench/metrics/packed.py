@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from dialbench.errors import InputError
+from dialbench.errors import InputError, first_line
 from dialbench.files.atomic import atomic_write
+from dialbench.files.lines import require_file
 from dialbench.metrics.base import Dense, Metric
 from dialbench.metrics.texts import Interner, Paired, Ragged, Texts
 
@@ -180,13 +181,16 @@ def load(path: Path) -> Shard:
     from safetensors import SafetensorError, safe_open
 
     try:
-        with safe_open(path, framework="numpy") as file:
+        with safe_open(require_file(path), framework="numpy") as file:
             header = _Header.model_validate_json((file.metadata() or {}).get("shard", ""))
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         if header.version != VERSION:
             raise ValueError(f"version {header.version}, this dialbench reads {VERSION}")
         if _checksum(arrays) != header.sha256:
             raise ValueError("its checksum does not match")
+        if not header.measures:
+            raise ValueError("it names no metric")
+        _check_arrays(arrays)
         return _shard(header, arrays)
     except (SafetensorError, OSError, ValueError, KeyError) as error:
         what = f"this is no shard that can be read ({_first_line(error)})"
@@ -220,9 +224,27 @@ def _checksum(arrays: Arrays) -> str:
     return digest.hexdigest()
 
 
+def _check_arrays(arrays: Arrays) -> None:
+    """A checksum may be anybody's: what the numbers point at must be there."""
+    for name, dtype in _ARRAYS.items():
+        if arrays[name].dtype != dtype or arrays[name].ndim != 1:
+            raise ValueError(f"its {name} is not a list of {np.dtype(dtype)}")
+    for name in ("responses", "references"):
+        offsets = arrays[f"{name[:-1]}_offsets"]
+        if not len(offsets) or offsets[0] != 0 or offsets[-1] != len(arrays[name]):
+            raise ValueError(f"its {name} do not end where they should")
+        if (np.diff(offsets) < 0).any():
+            raise ValueError(f"its {name} overlap")
+    if (arrays["owned"] < 0).any() or arrays["owned"].sum() != len(arrays["reference_offsets"]) - 1:
+        raise ValueError("its references belong to no response")
+
+
 def _shard(header: _Header, arrays: Arrays) -> Shard:
     ids, dialogues, words = (_STRINGS.validate_json(arrays[name].tobytes()) for name in _LISTS)
     known = Interner(zip(words, range(len(words)), strict=True))
+    for name in ("responses", "references"):
+        if len(arrays[name]) and not 0 <= arrays[name].min() <= arrays[name].max() < len(known):
+            raise ValueError(f"its {name} hold words that it does not name")
     texts = Paired(
         Ragged(arrays["responses"], arrays["response_offsets"], known),
         Ragged(arrays["references"], arrays["reference_offsets"], known),
@@ -233,10 +255,12 @@ def _shard(header: _Header, arrays: Arrays) -> Shard:
     rows = {len(dialogues), len(texts), *(len(found) for found in numbers.values())}
     if rows != {len(ids)}:
         raise ValueError("its arrays differ in length")
+    if any(found.values.ndim != 2 for found in numbers.values()):
+        raise ValueError("its numbers are not (responses, columns)")
     return Shard(header.system, header.corpus, header.measures, ids, dialogues, texts, numbers)
 
 
 def _first_line(error: Exception) -> str:
     if isinstance(error, ValidationError):
         return f"its header: {error.errors(include_url=False)[0]['msg']}"
-    return str(error).splitlines()[0]
+    return first_line(error)

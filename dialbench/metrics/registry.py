@@ -261,7 +261,7 @@ def restore(name: str, signature: str, missing: str) -> Metric[Any]:
     settings = MetricSettings(
         fields.get("tok", ""),
         _DENOMINATORS.get(fields.get("denominator", "")),
-        vocabulary=int(kinds) if kinds.isdecimal() else None,
+        vocabulary=int(kinds) if kinds.isdecimal() and len(kinds) < 19 else None,
     )
     metric = _entry(name, "").make(settings)
     if not _same_but_for_resources(signature, metric.signature):

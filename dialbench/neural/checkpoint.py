@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from dialbench.errors import StorageError
 from dialbench.files.atomic import atomic_write
+from dialbench.files.loads import loads
 
 
 def write(path: Path, tensors: dict[str, Tensor], numbers: Any = None) -> None:
@@ -31,8 +32,8 @@ def read(path: Path) -> tuple[dict[str, Tensor], Any]:
     try:
         with safe_open(path, framework="pt") as file:
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-            numbers = json.loads((file.metadata() or {}).get("numbers", "null"))
-    except (SafetensorError, json.JSONDecodeError, OSError) as error:
+            numbers = loads((file.metadata() or {}).get("numbers", "null"))
+    except (SafetensorError, ValueError, OSError) as error:
         raise StorageError(
             f"this checkpoint cannot be read ({error})",
             where=str(path),

@@ -24,7 +24,7 @@ class Preset(BaseModel):
         system: values for every system that has an option of that name.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     name: str
     summary: str

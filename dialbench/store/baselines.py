@@ -18,6 +18,7 @@ from pydantic import Field, field_validator, model_validator
 
 from dialbench.errors import InputError, StorageError
 from dialbench.files.atomic import atomic_write, storing
+from dialbench.files.loads import loads
 from dialbench.records import Job, Responses, fingerprint_of
 from dialbench.store.schema import (
     JobFields,
@@ -198,7 +199,7 @@ def _json(value: Mapping[str, Any]) -> str:
 def _checksum(data: bytes) -> str:
     # Numbers count as they are written: several decimals stand for the same float, and a digit
     # that was changed between them would not be seen in the float.
-    value = json.loads(data, parse_float=lambda text: ["float", text])
+    value = loads(data, parse_float=lambda text: ["float", text])
     value.pop("checksum", None)
     return fingerprint_of(value)
 

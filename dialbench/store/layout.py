@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dialbench.errors import StorageError
+from dialbench.errors import InputError, StorageError
 from dialbench.files import responses as lines
 from dialbench.files.atomic import atomic_folder, atomic_write, storing, sweep
 from dialbench.records import Job, Responses, Result, Score
@@ -245,6 +245,8 @@ class Store:
             raise StorageError(f"there are no responses of {job}", where=str(path))
         _compare(path, record.answered.sha256)
         pairs = list(lines.read_responses(path)) if record.answered.count else []
+        if len(pairs) != record.answered.count:
+            raise damaged(path, f"{len(pairs)} responses, not {record.answered.count}", _ANEW)
         others = [tuple(further) for _, _, *further in pairs]
         return Responses(
             job,
@@ -359,7 +361,11 @@ def _fresh(job: Job) -> JobRecord:
 
 def _checked(path: Path) -> JobRecord:
     record = read_record(path, JobRecord)
-    if record.job.job().fingerprint != record.fingerprint:
+    try:
+        fingerprint = record.job.job().fingerprint
+    except InputError as error:
+        raise damaged(path, error.what) from None
+    if fingerprint != record.fingerprint:
         raise damaged(path, "the job does not match its fingerprint")
     return record
 

@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt, ValidationError
 
-from dialbench.errors import StorageError
+from dialbench.errors import StorageError, first_line
 from dialbench.files.atomic import atomic_write, storing
+from dialbench.files.loads import loads
 from dialbench.records import Decoding, Job
 
 SCHEMA_VERSION = 1
@@ -54,7 +55,7 @@ class JobFields(Part):
 
 
 class _Versioned(BaseModel):
-    schema_version: int
+    schema_version: PositiveInt
 
 
 class Record(Part):
@@ -78,7 +79,7 @@ class Answered(Part):
     """How the responses of a job came about."""
 
     sha256: str
-    count: int
+    count: NonNegativeInt
     seconds: float
     device: str
     circumstances: dict[str, Any]
@@ -143,7 +144,7 @@ def read_record(path: Path, kind: type[_Kind]) -> _Kind:
     with storing(path):
         data = path.read_bytes()
     try:
-        value = json.loads(data)
+        value = loads(data)
         version = _Versioned.model_validate(value).schema_version
         if version > SCHEMA_VERSION:
             raise StorageError(
@@ -188,4 +189,4 @@ def _first_line(error: Exception) -> str:
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False)[0]
         return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-    return str(error).splitlines()[0]
+    return first_line(error)

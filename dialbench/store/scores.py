@@ -9,8 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
+from dialbench.errors import first_line
 from dialbench.files.atomic import atomic_folder, atomic_write, storing
 from dialbench.records import Score, fingerprint_of
 from dialbench.store.schema import (
@@ -84,11 +86,22 @@ def read(folder: Path) -> dict[str, Score] | None:
         data = (folder / _ARRAYS).read_bytes()
     if hashlib.sha256(data).hexdigest() != record.arrays_sha256:
         raise damaged(folder / _ARRAYS, "its checksum does not match")
-    arrays = load(data)
+    arrays = _arrays(data, folder / _ARRAYS)
     return {
         current_name(name, fields.signature): _score(name, fields, arrays)
         for name, fields in record.scores.items()
     }
+
+
+def _arrays(data: bytes, path: Path) -> dict[str, NDArray[np.float64]]:
+    try:
+        arrays = load(data)
+    except (SafetensorError, ValueError, TypeError) as error:
+        raise damaged(path, first_line(error)) from None
+    for name, values in arrays.items():
+        if values.ndim != 1 or values.dtype != "float64":
+            raise damaged(path, f"{name} is not a list of numbers")
+    return arrays
 
 
 def fields_of(score: Score) -> ScoreFields:

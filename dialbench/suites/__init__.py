@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -297,6 +298,9 @@ def _read(name: str, where: str) -> _File:
     if base not in names():
         raise UnknownName.of("suite", str(base), names(), where=place)
     before = _read(base, place).value
+    for key in _CONTINUED:
+        if not isinstance(value.get(key, []), list):
+            raise InputError(f"not a list; write [[{key}]]", where=f"{file}:{key}")
     lists = {key: [*before.get(key, ()), *value.get(key, ())] for key in _CONTINUED}
     inherited = {key: len(before.get(key, ())) for key in _CONTINUED}
     return _File(file, {**before, **value, **{k: v for k, v in lists.items() if v}}, inherited)
@@ -342,6 +346,6 @@ def _rows_checked(
 
 
 def _refuse_twins(found: list[str], where: str) -> None:
-    for name in found:
-        if found.count(name) > 1:
+    for name, count in Counter(found).items():
+        if count > 1:
             raise InputError(f"{name!r} is there twice", where=where)

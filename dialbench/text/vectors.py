@@ -9,14 +9,17 @@ from array import array
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dialbench.errors import InputError
+from dialbench.errors import InputError, first_line
 from dialbench.files.atomic import atomic_write
-from dialbench.files.lines import PACKED, raw_lines
+from dialbench.files.lines import PACKED, raw_lines, require_file
+from dialbench.files.loads import loads
 
+_DIGITS = 19
 _FORM = "Each line is a word and its numbers, separated by single spaces."
 
 
@@ -122,12 +125,26 @@ def _load_saved(path: Path) -> Vectors:
     from safetensors import SafetensorError, safe_open
 
     try:
-        with safe_open(path, framework="numpy") as file:
+        with safe_open(require_file(path), framework="numpy") as file:
             facts = file.metadata()
-            return Vectors(json.loads(facts["words"]), file.get_tensor("matrix"), facts["name"])
+            words, matrix = loads(facts["words"]), file.get_tensor("matrix")
+        _check_saved(words, matrix)
+        return Vectors(words, matrix, facts["name"])
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-        what = f"these are no saved word vectors ({error})"
+        what = f"these are no saved word vectors ({first_line(error)})"
         raise InputError(what, where=str(path), hint="Delete the file; it is made anew.") from None
+
+
+def _check_saved(words: Any, matrix: NDArray[Any]) -> None:
+    if not (isinstance(words, list) and all(isinstance(word, str) for word in words)):
+        raise ValueError("its words are not a list of strings")
+    "".join(words).encode("utf-8")
+    if len(set(words)) < len(words):
+        raise ValueError("a word stands twice in it")
+    if matrix.ndim != 2 or matrix.dtype != np.float32 or 0 in matrix.shape:
+        raise ValueError("its matrix is not (words, size) of float32")
+    if not np.isfinite(matrix).all():
+        raise ValueError("a number in it is not finite")
 
 
 def _parse(lines: Iterable[tuple[int, bytes]], path: Path) -> Vectors:
@@ -137,7 +154,7 @@ def _parse(lines: Iterable[tuple[int, bytes]], path: Path) -> Vectors:
     for number, raw in lines:
         where = f"{path}:{number}"
         fields = _decoded(raw, where).rstrip(" \r\n").split(" ")
-        if number == 1 and len(fields) == 2 and all(field.isdecimal() for field in fields):
+        if number == 1 and len(fields) == 2 and all(map(_is_count, fields)):
             promised, size = map(int, fields)
             continue
         size = size or len(fields) - 1
@@ -171,14 +188,19 @@ def _divided(fields: list[str], size: int, where: str) -> tuple[str, list[str]]:
     return " ".join(fields[: extra + 1]), fields[extra + 1 :]
 
 
-def _numbers(fields: list[str], where: str) -> list[float]:
+def _numbers(fields: list[str], where: str) -> array[float]:
     try:
-        numbers = list(map(float, fields))
+        numbers = array("f", map(float, fields))
     except ValueError as error:
         raise InputError(str(error), where=where, hint=_FORM) from None
     if not all(map(math.isfinite, numbers)):
-        raise InputError("a number is not finite", where=where, hint=_FORM)
+        what = "a number is not finite, or beyond what float32 holds"
+        raise InputError(what, where=where, hint=_FORM)
     return numbers
+
+
+def _is_count(text: str) -> bool:
+    return text.isdecimal() and len(text) < _DIGITS
 
 
 def _is_number(text: str) -> bool:

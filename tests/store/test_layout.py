@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import subprocess
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.numpy import save as packed
 
 from dialbench.errors import StorageError
 from dialbench.records import Decoding, Example, Job, Responses, Score
@@ -56,6 +58,65 @@ def only(root: Path, pattern: str) -> Path:
 
 def change(path: Path, **fields: Any) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+
+
+def _scores(store: Store, job: Job) -> Path:
+    store.write_responses(responses(job))
+    score = Score(0.5, 2, "s", per_response=np.array([0.25, 0.75]))
+    store.write_scores(job, {"m": score}, SCORING)
+    return only(store.root, "scores.safetensors")
+
+
+@pytest.mark.parametrize(
+    "tensors",
+    [
+        b"",
+        b"\xff" * 20,
+        packed({"per_response/m": np.ones((2, 2))}),
+        packed({"per_response/m": np.ones(2, np.int64)}),
+    ],
+)
+def test_scores_whose_checksum_fits_may_still_be_damaged(
+    store: Store, job: Job, tensors: bytes
+) -> None:
+    path = _scores(store, job)
+    path.write_bytes(tensors)
+    change(path.with_suffix(".json"), arrays_sha256=hashlib.sha256(tensors).hexdigest())
+    with pytest.raises(StorageError, match=r"scores\.safetensors: is damaged \("):
+        store.read_scores(job, SCORING)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, -1, 10**30])
+def test_a_wrong_count_of_responses_is_damage(store: Store, job: Job, count: int) -> None:
+    store.write_responses(responses(job))
+    path = only(store.root, "job.json")
+    change(path, answered=json.loads(path.read_text())["answered"] | {"count": count})
+    with pytest.raises(StorageError, match=r"is damaged \("):
+        store.read_responses(job)
+
+
+@pytest.mark.parametrize("version", [0, -1, 1.5, "x", None, [1]])
+def test_no_schema_is_older_than_the_first(store: Store, job: Job, version: object) -> None:
+    store.write_responses(responses(job))
+    change(only(store.root, "job.json"), schema_version=version)
+    with pytest.raises(StorageError, match=r"job\.json: is damaged \(schema_version"):
+        store.jobs()
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 500 + "1" + "}" * 500, "9" * 5000])
+def test_no_json_is_a_traceback(store: Store, job: Job, text: str) -> None:
+    store.write_responses(responses(job))
+    only(store.root, "job.json").write_text(text)
+    with pytest.raises(StorageError, match=r"job\.json: is damaged \("):
+        store.jobs()
+
+
+def test_a_job_with_an_unknown_decoding_is_damage(store: Store, job: Job) -> None:
+    store.write_responses(responses(job))
+    path = only(store.root, "job.json")
+    change(path, job=json.loads(path.read_text())["job"] | {"decoding": "gready"})
+    with pytest.raises(StorageError, match=r"job\.json: is damaged \(unknown decoding"):
+        store.jobs()
 
 
 # Trained systems

@@ -326,3 +326,12 @@ def test_suites_are_found_by_what_they_stand_beside() -> None:
     assert suites.beside("rl_transformer", "4") == "rl-4"
     with pytest.raises(InputError, match=r"table 3 of paraformer \(human evaluation\)"):
         suites.beside("paraformer", "3")
+
+
+@pytest.mark.parametrize("key", ["row", "column"])
+@pytest.mark.parametrize("value", ["5", "'x'", "{a = 1}", "true"])
+def test_what_continues_a_suite_is_a_list(tmp_path: Path, key: str, value: str) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(f"extends = 'paraformer-1'\n{key} = {value}\n")
+    with pytest.raises(InputError, match=rf"mine\.toml:{key}: not a list"):
+        suites.load(str(path))

@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from safetensors.numpy import save as packed
 
 from dialbench.errors import InputError, StorageError
 from dialbench.text.vectors import Vectors, load, save, train
@@ -66,6 +67,8 @@ def test_checksums_depend_on_content_alone(tmp_path):
         ("a 1 2\nb 1 x\n", "v.txt:2", "could not convert string to float: 'x'"),
         ("a 1 nan\n", "v.txt:1", "not finite"),
         ("a 1 -inf\n", "v.txt:1", "not finite"),
+        ("a 1 1e39\n", "v.txt:1", "beyond what float32 holds"),
+        (f"{'9' * 5000} 1\na 1 2\n", "v.txt:2", "2 numbers where 1"),
         (b"a 1 2\nb\xff 1 2\n", "v.txt:2", "byte 2 of the line is not UTF-8"),
         ("", "v.txt", "no word vectors"),
         ("0 3\n", "v.txt", "no word vectors"),
@@ -111,6 +114,33 @@ def test_a_damaged_saved_file_is_named(tmp_path):
     path = written(tmp_path, b"\x10\0\0\0\0\0\0\0 not a header    ", "v.safetensors")
     with pytest.raises(InputError, match=r"v\.safetensors: these are no saved word vectors"):
         load(path)
+
+
+@pytest.mark.parametrize(
+    ("words", "matrix", "what"),
+    [
+        ('["a", "b"]', [[1, 2], [3, float("nan")]], "a number in it is not finite"),
+        ('["a", "b"]', [[1, 2], [3, float("inf")]], "a number in it is not finite"),
+        ('["a", "b"]', [1, 2], "its matrix is not"),
+        ('["a", "b"]', [[], []], "its matrix is not"),
+        ("[1, 2]", [[1, 2], [3, 4]], "its words are not a list of strings"),
+        ('{"a": 1, "b": 2}', [[1, 2], [3, 4]], "its words are not a list of strings"),
+        ("5", [[1, 2], [3, 4]], "its words are not a list of strings"),
+        ('["a", "a"]', [[1, 2], [3, 4]], "a word stands twice"),
+        ('["a", "\\ud800"]', [[1, 2], [3, 4]], "surrogates not allowed"),
+        ('["a"]', [[1, 2], [3, 4]], "1 words and 2 vectors"),
+        ("[" * 100_000, [[1, 2], [3, 4]], "nested too deeply"),
+    ],
+)
+def test_what_no_saving_leaves_is_refused(tmp_path, words, matrix, what):
+    path = tmp_path / "v.safetensors"
+    array = np.array(matrix, np.float32)
+    path.write_bytes(packed({"matrix": array}, {"name": "n", "words": words}))
+    with pytest.raises(
+        InputError, match=r"v\.safetensors: these are no saved word vectors"
+    ) as error:
+        load(path)
+    assert what in error.value.what
 
 
 def test_training_keeps_frequent_words_only():
