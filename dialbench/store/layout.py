@@ -244,7 +244,7 @@ class Store:
         if record is None or record.answered is None:
             raise StorageError(f"there are no responses of {job}", where=str(path))
         _compare(path, record.answered.sha256)
-        pairs = list(lines.read_responses(path)) if record.answered.count else []
+        pairs = list(lines.read_responses(path)) if path.stat().st_size else []
         if len(pairs) != record.answered.count:
             raise damaged(path, f"{len(pairs)} responses, not {record.answered.count}", _ANEW)
         others = [tuple(further) for _, _, *further in pairs]
