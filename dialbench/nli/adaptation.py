@@ -36,8 +36,10 @@ class LowRank(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., in) -> (..., out)."""
-        learned = F.linear(F.linear(x, self.down), self.up)
-        return torch.add(cast(Tensor, self.linear(x)), learned, alpha=self.scale)
+        base = cast(Tensor, self.linear(x))
+        rows = F.linear(x, self.down).flatten(0, -2)  # (all but the last, rank)
+        learned = torch.addmm(base.flatten(0, -2), rows, self.up.t(), alpha=self.scale)
+        return learned.view_as(base)
 
 
 def adapt(model: nn.Module, rank: int = RANK, alpha: float = ALPHA) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
 from torch import Tensor
 
 from dialbench.corpora.base import load_corpus
@@ -21,7 +23,16 @@ from dialbench.nli.calibration import Offsets, Shifted, calibrate
 from dialbench.nli.dialogue import dialogue_pairs
 from dialbench.nli.examination import Examined, examine, sanity
 from dialbench.nli.judge import Judge
-from dialbench.nli.pairs import DEVELOPMENT, HELD_OUT, TRAINING, Pair, Source, read
+from dialbench.nli.pairs import (
+    DEVELOPMENT,
+    HELD_OUT,
+    TRAINING,
+    Pair,
+    Source,
+    held_out_sentences,
+    read,
+    untouched,
+)
 from dialbench.nli.training import Training, TrainingSettings
 
 _CORPUS = "dailydialog"
@@ -31,6 +42,8 @@ AGAIN = 10_000
 WITH_COMMONPLACES = 200
 """Pairs in the manner of dialogue of each label in the second lesson."""
 SECOND_RATE = 3e-4
+THREADS = 1
+"""Of training: sums fall otherwise on another number of threads, and so would the weights."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +90,10 @@ class Course:
         Raises:
             InputError: a file is missing or damaged.
         """
-        found = [(source, read(source, data)) for source in TRAINING]
+        held_out = held_out_sentences(data)
+        found = [
+            (source, source.sample(untouched(read(source, data), held_out))) for source in TRAINING
+        ]
         turns = list(load_corpus(_CORPUS, data=data, where="--data").dialogues("train"))
         labelled = [pair for _, own in found for pair in own]
         again = random.Random(seed).sample(labelled, min(AGAIN, len(labelled)))  # noqa: S311
@@ -159,9 +175,20 @@ def _taught(
         given = (*lesson.labelled, *lesson.made)
         training = Training(model, tokenizer, given, lesson.settings, file, learned)
         tell(f"lesson {number} of {len(course.lessons)}")
-        learned = training.fit(lambda progress: tell(str(progress)))
+        with _threads(THREADS):
+            learned = training.fit(lambda progress: tell(str(progress)))
         pairs.append(len(training.rows))
     return learned, pairs
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _examined(judge: Judge, data: Path, tell: Callable[[str], None]) -> Iterator[Examined]:

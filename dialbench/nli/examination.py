@@ -150,7 +150,7 @@ def _with_commonplaces(
 
 def _alone(name: str, judge: Judge, pairs: Sequence[tuple[str, str]]) -> Level:
     made = [(Example("", "", (premise,), ()), said) for premise, said in pairs]
-    return _level(name, _verdicts(judge, made))
+    return _level(name, Verdicts(judge).unguarded(_texts(made)))
 
 
 def _level(name: str, verdicts: NDArray[np.float64]) -> Level:
@@ -160,7 +160,11 @@ def _level(name: str, verdicts: NDArray[np.float64]) -> Level:
 
 
 def _verdicts(judge: Judge, pairs: Sequence[tuple[Example, str]]) -> NDArray[np.float64]:
-    return Verdicts(judge).of(Texts.build(pairs, tokenize, verbatim=True))
+    return Verdicts(judge).of(_texts(pairs))
+
+
+def _texts(pairs: Sequence[tuple[Example, str]]) -> Texts:
+    return Texts.build(pairs, tokenize, verbatim=True)
 
 
 def _measure(name: str, verdicts: NDArray[np.float64]) -> NDArray[np.float64]:

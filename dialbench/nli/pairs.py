@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -30,11 +31,19 @@ class Source:
         name: of the file, without `.tsv`.
         title: of the collection, for the card.
         licence: as its publisher states it.
+        most: pairs of it that are taught, evenly spread over the file; None: all.
     """
 
     name: str
     title: str
     licence: str
+    most: int | None = None
+
+    def sample(self, pairs: Sequence[Pair]) -> list[Pair]:
+        """`most` of its pairs, in their order."""
+        if self.most is None or self.most >= len(pairs):
+            return list(pairs)
+        return [pairs[i * len(pairs) // self.most] for i in range(self.most)]
 
 
 _SNLI, _CAD = "CC BY-SA 4.0", "Apache-2.0"
@@ -51,8 +60,21 @@ TRAINING = (
         "semiauto_wiki_train",
         "pairs over Wikipedia (Vania et al., 2020)",
         "premises CC BY-SA 3.0, else none stated",
+        most=5_000,
     ),
-    Source("clasp_dnli_train", "inferences from spoken dialogue (Ek et al., 2024)", "MIT"),
+    Source(
+        "clasp_dnli_train", "inferences from spoken dialogue (Ek et al., 2024)", "MIT", most=8_000
+    ),
+    Source("sick", "SICK (Marelli et al., 2014)", "CC BY-NC-SA 3.0", most=6_000),
+    Source("med", "MED, monotonicity (Yanaka et al., 2019)", "CC BY-SA 4.0", most=3_000),
+    Source("monli", "MoNLI, negation (Geiger et al., 2020)", "none stated", most=1_500),
+    Source("mpe", "several captions as a premise (Lai et al., 2017)", "none stated"),
+    Source(
+        "conjnli_train_silver",
+        "ConjNLI, labelled by a program (Saha et al., 2020)",
+        "MIT",
+        most=4_000,
+    ),
 )
 DEVELOPMENT = Source("snli_dev", "SNLI dev", _SNLI)
 HELD_OUT = (
@@ -67,6 +89,11 @@ HELD_OUT = (
     Source("clasp_dnli_test", "inferences from spoken dialogue, test", "MIT"),
 )
 
+_SHARING = ("breaking_nli", "semiauto_wiki_test")
+"""Their premises are those of collections that are taught, by construction."""
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+_WORD = re.compile(r"\w+")
+
 
 def read(source: Source, data: Path) -> list[Pair]:
     """The pairs of a source in the order of its file.
@@ -80,6 +107,29 @@ def read(source: Source, data: Path) -> list[Pair]:
     if first != _HEADER:
         raise InputError("the header is not premise, hypothesis, label", where=where)
     return list(_pairs(lines))
+
+
+def held_out_sentences(data: Path) -> frozenset[str]:
+    """Premises of the held-out sets, without case and punctuation.
+
+    Raises:
+        InputError: a set cannot be read.
+    """
+    sets = (source for source in HELD_OUT if source.name not in _SHARING)
+    return frozenset(_bare(pair.premise) for source in sets for pair in read(source, data))
+
+
+def untouched(pairs: Iterable[Pair], held_out: Set[str]) -> list[Pair]:
+    """The pairs of which neither a sentence of the premise nor the hypothesis is held out."""
+    return [
+        pair
+        for pair in pairs
+        if held_out.isdisjoint(map(_bare, (*_SENTENCE.split(pair.premise), *pair[:2])))
+    ]
+
+
+def _bare(sentence: str) -> str:
+    return " ".join(_WORD.findall(sentence.lower()))
 
 
 def _pairs(lines: Iterator[tuple[str, str]]) -> Iterator[Pair]:

@@ -21,7 +21,7 @@ ROWS = [
 ]
 DIALOGUES = [
     ["Where is the boat?", "It is at the north pier. Shall we go?", "I am not ready yet."],
-    ["Did you feed the parrot?", "I will do that now.", "The seeds are in the green box."],
+    ["Did you feed the parrot?", "I will fetch the seeds now.", "The seeds are in the green box."],
     ["This soup is cold.", "We can warm it for you.", "That would be kind of you."],
 ]
 
@@ -53,8 +53,11 @@ def lessons(tmp_path: Path) -> Path:
     """A data folder with a few pairs in every file, and three dialogues."""
     data = tmp_path / "data"
     (data / "nli").mkdir(parents=True)
-    lines = ["premise\thypothesis\tlabel", *("\t".join(row) for row in ROWS)]
     for source in (*TRAINING, *HELD_OUT):
+        # What is held out is not taught.
+        start = "Then: " if source in TRAINING else ""
+        rows = [(start + premise, hypothesis, label) for premise, hypothesis, label in ROWS]
+        lines = ["premise\thypothesis\tlabel", *("\t".join(row) for row in rows)]
         with lzma.open(data / "nli" / f"{source.name}.tsv.xz", "wt", encoding="utf-8") as file:
             file.write("\n".join(lines) + "\n")
     for split in ("train", "validation", "test"):

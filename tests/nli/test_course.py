@@ -27,9 +27,9 @@ def test_the_command_makes_weights_and_a_card(command, base, lessons, tmp_path, 
     assert all(f"`{source.name}`" in text for source in (*TRAINING, *HELD_OUT))
     assert "dialbench nli train --seed 1 --dialogue-pairs 2" in text
     assert "| | in the manner of dialogue | CC BY-NC-SA 4.0 | 6 |" in text
-    # Six files of four pairs, and two of each label.
-    assert "The first has 30, of all those below; the\nsecond" in text
-    assert "of 24 of the collections' again" in text
+    # Eleven files of four pairs, and two of each label.
+    assert "The first has 50, of all those below; the\nsecond" in text
+    assert "of 44 of the collections' again" in text
     assert said.err.count("lesson 2 of 2") == 1
     assert str(tmp_path) not in text
     first = weights.read_bytes()
@@ -63,7 +63,7 @@ def test_the_card_says_what_was_added_to_the_logits(
 def test_without_data_the_folder_is_named(command, base, tmp_path):
     said = command("nli", "train", "--data", tmp_path, "--out", tmp_path / "out")
     assert said.code == 2
-    assert "snli_train_part.tsv: cannot be read" in said.err
+    assert "snli_test.tsv: cannot be read" in said.err
 
 
 def test_a_confusion_has_true_labels_in_rows(reader, lessons):

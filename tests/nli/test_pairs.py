@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 
 from dialbench.errors import InputError
-from dialbench.nli.pairs import HELD_OUT, LABELS, TRAINING, Source, read
+from dialbench.nli.pairs import (
+    HELD_OUT,
+    LABELS,
+    TRAINING,
+    Pair,
+    Source,
+    held_out_sentences,
+    read,
+    untouched,
+)
 
 from .conftest import ROWS
 
@@ -20,7 +29,7 @@ def file(tmp_path):
 
 
 def test_pairs_come_in_the_order_of_the_file(lessons):
-    pairs = read(TRAINING[0], lessons)
+    pairs = read(HELD_OUT[0], lessons)
     assert [(p.premise, p.hypothesis, LABELS[p.label]) for p in pairs] == ROWS
 
 
@@ -48,7 +57,27 @@ def test_nothing_is_taught_that_is_examined(data_folder):
     names = {source.name for source in TRAINING}
     assert not names & {source.name for source in HELD_OUT}
     assert not names & {"cad_revised_dev", "cad_revised_test", "lingnli_val"}
-    taught = {key(pair) for source in TRAINING for pair in read(source, data_folder)}
+    held_out = held_out_sentences(data_folder)
+    sources = [source.sample(untouched(read(source, data_folder), held_out)) for source in TRAINING]
+    taught = {key(pair) for pairs in sources for pair in pairs}
     for source in HELD_OUT:
-        if source.name in ("snli_test", "snli_dev", "mnli_matched_dev"):
-            assert not taught & {key(pair) for pair in read(source, data_folder)}
+        shared = taught & {key(pair) for pair in read(source, data_folder)}
+        assert not shared, source.name
+
+
+def test_what_shares_a_sentence_with_a_held_out_premise_is_left_out():
+    held_out = {"two boys fly a kite"}
+    kept = Pair("The kite is red. A girl runs.", "It is red.", 1)
+    shared = [
+        Pair("Two boys fly a kite!", "It flies.", 0),
+        Pair("A girl runs. Two boys fly a kite.", "She walks.", 2),
+        Pair("Boys play.", "two boys fly a kite", 1),
+    ]
+    assert untouched([kept, *shared], held_out) == [kept]
+
+
+def test_a_sample_is_spread_over_the_file():
+    pairs = [Pair(str(i), "", 1) for i in range(10)]
+    some = Source("mine", "Mine", "none", most=4)
+    assert [pair.premise for pair in some.sample(pairs)] == ["0", "2", "5", "7"]
+    assert some.sample(pairs[:3]) == SOURCE.sample(pairs[:3]) == pairs[:3]

@@ -40,6 +40,19 @@ def test_the_encoder_computes_what_the_library_does(base):
         torch.testing.assert_close(model(**one), theirs(**one).logits, atol=2e-6, rtol=1e-5)
 
 
+def test_training_computes_what_judging_does(base):
+    model, tokenizer = embedded.base(base)
+    adapt(model)
+    for name, parameter in model.named_parameters():
+        if name.endswith(".up"):
+            torch.nn.init.normal_(parameter, std=0.02)
+    batch = encoded(tokenizer)
+    assert not batch["attention_mask"].all()
+    with torch.no_grad():
+        judged = model(**batch)
+    torch.testing.assert_close(model(**batch).detach(), judged, atol=2e-6, rtol=1e-5)
+
+
 def test_an_adaptation_starts_as_nothing_and_merges_as_what_it_learned(base):
     model, tokenizer = embedded.base(base)
     batch = encoded(tokenizer)
