@@ -37,7 +37,7 @@ from dialbench.metrics.meteor15 import Meteor15, MeteorCoco, MeteorProgram
 from dialbench.metrics.novelty import CopyRate, Novelty, Training
 from dialbench.metrics.overlap import Bleu, RougeL, RougeLCoco, RougeN, Smoothing, TokenF1
 from dialbench.metrics.repetition import CompressionRatio, NgramDiversity, SelfRepetition
-from dialbench.metrics.semantic import EmbeddingSentence, SentenceModel, Vendi
+from dialbench.metrics.semantic import EmbeddingContext, EmbeddingSentence, SentenceModel, Vendi
 from dialbench.metrics.sentence_bleu import BleuParlai, BleuPlato, SelfBleu, Variant
 from dialbench.metrics.within import WithinDistinct, WithinSelfBleu, WithinVendi
 from dialbench.metrics.wordnet import WordNet
@@ -183,6 +183,7 @@ _ASKED_FOR = {
     "emb-sentence": _Entry(
         EmbeddingSentence, lambda s: EmbeddingSentence(s.tokenizer, s.sentences)
     ),
+    "emb-context": _Entry(EmbeddingContext, lambda s: EmbeddingContext(s.tokenizer, s.sentences)),
     "bertscore": _Entry(BertScore, lambda s: BertScore(s.tokenizer, s.bert)),
     "mauve": _Entry(Mauve, lambda s: Mauve(s.tokenizer, s.mauve)),
     "vendi": _Entry(Vendi, lambda s: Vendi(s.tokenizer, s.sentences)),

@@ -85,6 +85,18 @@ class SentenceModel:
         """(responses + alternatives, size) vectors of norm 1, as `Texts.every_response`."""
         return self._vectors([*texts.said, *texts.also])
 
+    def contexts(self, texts: Texts) -> Floats:
+        """(responses, size) mean of the vectors of the turns of each context, without blank ones.
+
+        Zeros where there is no turn.
+        """
+        turns = [[turn for turn in context if turn.strip()] for context in texts.contexts]
+        owners = np.repeat(np.arange(len(turns)), [len(own) for own in turns])
+        vectors = self._vectors([turn for own in turns for turn in own])
+        sums = np.zeros((len(turns), vectors.shape[1]))
+        np.add.at(sums, owners, vectors)
+        return sums / np.maximum(np.bincount(owners, minlength=len(turns)), 1)[:, None]
+
     def _vectors(self, texts: Sequence[str]) -> Floats:
         if not texts:
             return np.zeros((0, self.size))
@@ -159,6 +171,39 @@ class EmbeddingSentence(OfSentences, MeanMetric):
     def absence(self) -> str:
         """What is missing."""
         return self.missing or NO_REFERENCES
+
+
+class EmbeddingContext(OfSentences, MeanMetric):
+    """emb-context: cosine of the sentence vectors of response and context, mean, in [-1, 1].
+
+    The mean over the turns of the context, then over responses. Reads the texts as they were
+    written. An empty response counts 0; examples without context are left out, and blank turns
+    dropped. It tells whether a response is about the same things, not whether it follows: one
+    that repeats a turn scores high.
+
+    Args:
+        tokenizer: name of the tokeniser, which decides what is empty.
+        model: the sentence model; None gives NaN and a reason.
+    """
+
+    bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+
+    def __init__(self, tokenizer: str, model: SentenceModel | None) -> None:
+        recipe = "emb-context|text:verbatim|model:{model}|context:mean-over-turns"
+        super().__init__("emb-context", recipe, tokenizer, model)
+
+    def values(self, texts: Texts) -> Floats:
+        """(responses,) mean likeness to the turns of the context."""
+        if self._model is None:
+            return np.full(len(texts), np.nan)
+        values = (texts.once(self._model.responses) * self._model.contexts(texts)).sum(axis=1)
+        values[texts.responses.lengths == 0] = 0.0
+        spoken = [any(map(str.strip, context)) for context in texts.contexts]
+        return np.where(spoken, np.clip(values, -1.0, 1.0), np.nan)
+
+    def absence(self) -> str:
+        """What is missing."""
+        return self.missing or "no response has a context"
 
 
 class Vendi(OfSentences):

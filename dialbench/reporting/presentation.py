@@ -74,6 +74,7 @@ _KNOWN = {
         Column("bertscore", "BERTScore", group=_SEMANTIC),
         Column("mauve", "MAUVE", group=_SEMANTIC),
         Column("emb-sentence", "Sentence", group=_SEMANTIC),
+        Column("emb-context", "Context", group=_SEMANTIC),
         Column("vendi", "Vendi", digits=1, group=_SEMANTIC),
         Column("within-vendi", "Within-Vendi", digits=2, group=_SEMANTIC),
         Column("perplexity", "Perplexity", digits=1, direction="lower", group=_SYSTEM),

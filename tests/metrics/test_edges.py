@@ -128,7 +128,7 @@ MORE_CASES = {
 
 LATER = (
     *("f1", "rouge-1", "rouge-2", "chrf", "self-bleu-2", "compression-ratio"),
-    *("ngram-diversity", "self-repetition", "homogenization"),
+    *("ngram-diversity", "self-repetition", "homogenization", "emb-context"),
 )
 
 
@@ -137,20 +137,33 @@ def packed(text: str) -> float:
     return len(text.encode()) / len(gzip.compress(text.encode()))
 
 
+def relevance(constant: int, a: int, b: int, c: int, *others: int) -> float:
+    """Mean cosine with the turns "a b" and "c" of a text with so many a, b, c and others."""
+    norm = math.hypot(constant, a, b, c, *others)
+    return ((constant + a + b) / 3**0.5 + (constant + c) / 2**0.5) / norm / 2
+
+
 # The same cases: values in the order of LATER. ParlAI's F1 drops "a" as an article.
 LATER_CASES = {
-    "one token": [0, 1, 0, 1, NAN, 1 / 21, NAN, 0, NAN],
-    "all empty": [0, 0, 0, 0, 0, NAN, NAN, 0, 0],
-    "one empty": [0, 0.5, 0, 5 / 9, 0, 1 / 21, NAN, 0, 0],
-    "punctuation only": [0, 0.5, 0, 0.25, NAN, 3 / 23, NAN, 0, NAN],
+    "one token": [0, 1, 0, 1, NAN, 1 / 21, NAN, 0, NAN, relevance(1, 1, 0, 0)],
+    "all empty": [0, 0, 0, 0, 0, NAN, NAN, 0, 0, 0],
+    "one empty": [0, 0.5, 0, 5 / 9, 0, 1 / 21, NAN, 0, 0, relevance(1, 1, 0, 0) / 2],
+    "punctuation only": [0, 0.5, 0, 0.25, NAN, 3 / 23, NAN, 0, NAN, relevance(1, 0, 0, 0)],
     "emoji and Chinese": [
-        *(2 / 3, 2 / 3, 0.5, 25 / 32, NAN, packed("你 好 😀 😀"), 3.75, 0, NAN),
+        *(2 / 3, 2 / 3, 0.5, 25 / 32, NAN),
+        *(packed("你 好 😀 😀"), 3.75, 0, NAN, relevance(1, 0, 0, 0)),
     ],
-    "all identical": [1, 1, 1, 1, 1, packed("a b a b"), 2.5 + 2 / 3, 0, 1],
-    "response equals reference": [1, 1, 1, 1, NAN, packed("a b c d e"), 4, 0, NAN],
-    "no reference": [*[NAN] * 5, 3 / 23, NAN, 0, NAN],
-    "some without reference": [1, 1, 1, 1, 0, packed("a b c d"), 4, 0, 0],
-    "several references": [1, 1, 1, 1, NAN, 3 / 23, NAN, 0, NAN],
+    "all identical": [1, 1, 1, 1, 1, packed("a b a b"), 2.5 + 2 / 3, 0, 1, relevance(1, 1, 1, 0)],
+    "response equals reference": [
+        *(1, 1, 1, 1, NAN),
+        *(packed("a b c d e"), 4, 0, NAN, relevance(1, 1, 1, 1, 1, 1)),
+    ],
+    "no reference": [*[NAN] * 5, 3 / 23, NAN, 0, NAN, relevance(1, 1, 1, 0)],
+    "some without reference": [
+        *(1, 1, 1, 1, 0, packed("a b c d"), 4, 0, 0),
+        (relevance(1, 1, 1, 0) + relevance(1, 0, 0, 1, 1)) / 2,
+    ],
+    "several references": [1, 1, 1, 1, NAN, 3 / 23, NAN, 0, NAN, relevance(1, 1, 1, 0)],
 }
 
 

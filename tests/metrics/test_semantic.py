@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from dialbench.errors import InputError
-from dialbench.metrics.semantic import MISSING, EmbeddingSentence, SentenceModel, Vendi
+from dialbench.metrics.semantic import (
+    MISSING,
+    EmbeddingContext,
+    EmbeddingSentence,
+    SentenceModel,
+    Vendi,
+)
+from dialbench.metrics.texts import Texts
+from dialbench.records import Example
 
 ANGLES = {"": 0.0, "east": 0.0, "north": 90.0, "west": 180.0, "North-east": 45.0}
 
@@ -33,6 +41,31 @@ def test_sentence_likeness_takes_the_best_reference(texts_of):
     values = metric.per_response(metric.statistics(texts))
     np.testing.assert_allclose(values, [math.sqrt(0.5), math.sqrt(0.5), 0, np.nan], atol=1e-12)
     assert metric.count(metric.statistics(texts)) == 3
+
+
+def answered(*pairs):
+    examples = [
+        (Example(str(i), "d", context, ()), text) for i, (context, text) in enumerate(pairs)
+    ]
+    return Texts.build(examples, str.split, verbatim=True)
+
+
+def test_relevance_is_the_mean_likeness_to_the_turns():
+    texts = answered(
+        (("east", "north"), "North-east"),
+        (("east", " ", "east", "north"), "north"),
+        (("east", "west"), "North-east"),
+        (("north",), ""),
+        ((), "east"),
+        ((" ",), "east"),
+    )
+    metric = EmbeddingContext("whitespace", MODEL)
+    statistics = metric.statistics(texts)
+    expected = [math.sqrt(0.5), 1 / 3, 0, 0, np.nan, np.nan]
+    np.testing.assert_allclose(metric.per_response(statistics), expected, atol=1e-12)
+    assert metric.count(statistics) == 4
+    none = metric.statistics(answered(((), "east")))
+    assert metric.reason(none) == "no response has a context"
 
 
 def test_vendi_counts_what_differs(texts_of):
@@ -64,9 +97,11 @@ def test_each_text_is_encoded_once(texts_of):
     value(Vendi("whitespace", model), texts)
     value(EmbeddingSentence("whitespace", model), texts)
     assert sorted(seen) == ["east", "east", "north", "west"]
+    value(EmbeddingContext("whitespace", model), answered((("north", "west", "north"), "east")))
+    assert sorted(seen[4:]) == ["east", "north", "west"]
 
 
-@pytest.mark.parametrize("kind", [EmbeddingSentence, Vendi])
+@pytest.mark.parametrize("kind", [EmbeddingContext, EmbeddingSentence, Vendi])
 def test_without_a_model_the_reason_says_what_to_do(texts_of, kind):
     metric = kind("whitespace", None)
     statistics = metric.statistics(texts_of(["east"], [("east",)]))
