@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dialbench.metrics.base import Direction, MeanMetric, Metric
-from dialbench.metrics.texts import Ragged, Texts
+from dialbench.metrics.base import Direction, MeanMetric
+from dialbench.metrics.frequencies import Frequencies, FrequencyMetric
+from dialbench.metrics.texts import Interner, Ragged, Texts
 from dialbench.records import fingerprint_of
 from dialbench.text.tokenizer import tokenizer as find_tokenizer
 
@@ -69,7 +70,29 @@ def _letters(text: str) -> str:
     return "".join(filter(str.isalnum, text.lower()))
 
 
-class Different(Metric[Ragged]):
+class _OfWholeResponses(FrequencyMetric):
+    """A metric of how often each response occurs, token for token."""
+
+    def __init__(self, name: str, tokenizer: str) -> None:
+        super().__init__(name, 1, f"{name}|unit:response", tokenizer)
+
+    def units(self, statistics: Ragged) -> Ragged:
+        """The responses as texts of one token, the response."""
+        return statistics.once(_as_tokens)
+
+    def reason(self, statistics: Ragged) -> str:
+        """There is nothing to count."""
+        return "" if len(statistics) else "there are no responses"
+
+
+def _as_tokens(texts: Ragged) -> Ragged:
+    numbers: dict[bytes, int] = {}
+    content, bounds = texts.values.tobytes(), (texts.offsets * texts.values.itemsize).tolist()
+    each = (numbers.setdefault(content[a:b], len(numbers)) for a, b in pairwise(bounds))
+    return Ragged(np.fromiter(each, np.int32, len(texts)), np.arange(len(texts) + 1), Interner())
+
+
+class Different(_OfWholeResponses):
     """different: number of responses that differ in a token / responses, in (0, 1].
 
     Empty responses are one. Like Distinct it falls as the number of responses grows.
@@ -79,23 +102,13 @@ class Different(Metric[Ragged]):
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     def __init__(self, tokenizer: str) -> None:
-        super().__init__("different", "different|unit:response", tokenizer)
+        super().__init__("different", tokenizer)
 
-    def statistics(self, texts: Texts) -> Ragged:
-        """The tokens of the responses."""
-        return texts.responses
-
-    def score(self, statistics: Ragged) -> float:
-        """The share; NaN without responses."""
-        kinds = len(set(map(tuple, statistics.lists())))
-        return kinds / len(statistics) if len(statistics) else math.nan
-
-    def reason(self, statistics: Ragged) -> str:
-        """There is nothing to count."""
-        return "" if len(statistics) else "there are no responses"
+    def _of(self, found: Frequencies, tokens: int) -> float:
+        return int(found[1].sum()) / tokens if tokens else math.nan
 
 
-class DuplicateRate(Metric[Ragged]):
+class DuplicateRate(_OfWholeResponses):
     """duplicate-rate: share of responses that another response repeats token for token.
 
     Empty responses repeat each other. In [0, 1].
@@ -104,19 +117,8 @@ class DuplicateRate(Metric[Ragged]):
     direction: ClassVar[Direction] = "lower"
 
     def __init__(self, tokenizer: str) -> None:
-        super().__init__("duplicate-rate", "duplicate-rate|unit:response", tokenizer)
+        super().__init__("duplicate-rate", tokenizer)
 
-    def statistics(self, texts: Texts) -> Ragged:
-        """The tokens of the responses."""
-        return texts.responses
-
-    def score(self, statistics: Ragged) -> float:
-        """The share; NaN without responses."""
-        if not len(statistics):
-            return math.nan
-        times = Counter(map(tuple, statistics.lists()))
-        return sum(count for count in times.values() if count > 1) / len(statistics)
-
-    def reason(self, statistics: Ragged) -> str:
-        """There is nothing to count."""
-        return "" if len(statistics) else "there are no responses"
+    def _of(self, found: Frequencies, tokens: int) -> float:
+        counts, kinds = found
+        return int((counts * kinds)[counts > 1].sum()) / tokens if tokens else math.nan

@@ -224,6 +224,12 @@ class Mauve(Metric[Dense]):
         """NaN: parts of a set have other clusters, so that folds and intervals say nothing."""
         return math.nan
 
+    def score_subsets(
+        self, statistics: Dense, groups: NDArray[np.int64], kept: NDArray[np.bool_]
+    ) -> Floats:
+        """(k,) NaN, as `replicate`."""
+        return np.full(len(kept), np.nan)
+
     def count(self, statistics: Dense) -> int:
         """How many responses are counted."""
         return int(np.count_nonzero(~np.isnan(statistics.values[:, 0])))

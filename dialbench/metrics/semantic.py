@@ -238,11 +238,19 @@ class Vendi(OfSentences):
     def replicate(self, statistics: Dense) -> float:
         """Equal to `score` up to rounding, without sorting."""
         vectors = statistics.values[self._there(statistics)]
-        if not len(vectors):
-            return math.nan
-        shares = np.linalg.eigvalsh(vectors.T @ vectors / len(vectors))
-        shares = shares[shares > 0]
-        return math.exp(-math.fsum(shares * np.log(shares)))
+        return _effective_number(vectors.T @ vectors, len(vectors))
+
+    def score_subsets(
+        self, statistics: Dense, groups: NDArray[np.int64], kept: NDArray[np.bool_]
+    ) -> Floats:
+        """(k,) values; the products of vectors are added up once by group."""
+        there = self._there(statistics)
+        vectors, groups = statistics.values[there], groups[there]
+        parts = [vectors[groups == group] for group in range(kept.shape[1])]
+        sums = np.stack([part.T @ part for part in parts])
+        sizes = kept @ np.array([len(part) for part in parts])
+        each = zip(kept, sizes.tolist(), strict=True)
+        return np.array([_effective_number(sums[own].sum(axis=0), size) for own, size in each])
 
     def count(self, statistics: Dense) -> int:
         """How many responses are not empty."""
@@ -257,3 +265,12 @@ class Vendi(OfSentences):
     def _there(self, statistics: Dense) -> NDArray[np.bool_]:
         there: NDArray[np.bool_] = ~np.isnan(statistics.values[:, 0])
         return there
+
+
+def _effective_number(products: Floats, count: int) -> float:
+    """Exponential of the entropy of the eigenvalues of `products` / count; NaN for none."""
+    if not count:
+        return math.nan
+    shares = np.linalg.eigvalsh(products / count)
+    shares = shares[shares > 0]
+    return math.exp(-math.fsum(shares * np.log(shares)))
