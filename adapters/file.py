@@ -46,6 +46,7 @@ class File(Adapter):
     card = Card(title="", family="other", summary="finished responses, read from path=FILE.jsonl")
     Config = FileConfig
     config: FileConfig
+    finished: ClassVar[bool] = True
     titled_options: ClassVar[frozenset[str]] = frozenset({"path", "name"})
 
     @classmethod

@@ -96,6 +96,8 @@ class Adapter:
         ranked: False for what tables show for comparison only, without marks and below the others:
             the sanity panel and its upper bound.
         oracle: True only where contexts must carry their references.
+        finished: True only where the responses are there before the run, so that no preset needs
+            to limit how many are asked for.
         speed_options: options that change how fast it answers, never what.
         titled_options: options that `title` tells, so that the row's name does not repeat them.
     """
@@ -106,6 +108,7 @@ class Adapter:
     version: ClassVar[int] = 1
     ranked: ClassVar[bool] = True
     oracle: ClassVar[bool] = False
+    finished: ClassVar[bool] = False
     speed_options: ClassVar[frozenset[str]] = frozenset()
     titled_options: ClassVar[frozenset[str]] = frozenset()
 
@@ -155,6 +158,11 @@ class Adapter:
             InputError: something that it needs is missing or does not fit.
         """
         return {}
+
+    @classmethod
+    def learns(cls, config: Any) -> bool:
+        """Whether `fit` takes anything from the training split; it does where it is overridden."""
+        return cls.fit is not Adapter.fit
 
     @classmethod
     def supports(cls, decoding: Decoding) -> bool:

@@ -230,12 +230,13 @@ class _Scorer:
         self.names = asked if "different" in asked else ("different", *asked)
         self.dataset, self.store, settings = dataset, store, replace(settings, metrics=self.names)
         self.told = [MEASURES[name] for name in self.names if name in MEASURES]
+        whole = whole_training_split(dataset.corpus)
         self.metrics = build_metrics(
             settings.of_responses(),
-            dataset.train,
+            dataset.train if dataset.learnt_from else whole,
             store.root / "vectors",
             store.root / "judged",
-            whole_training_split(dataset.corpus),
+            vector_text=whole,
         )
         self.key = scoring_key(self.metrics, self.told)
 

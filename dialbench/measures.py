@@ -140,8 +140,9 @@ def build_metrics(
         resources |= zip(("vectors", "missing_vectors"), found, strict=True)
     if "train" in needed:
         token_lists = _tokens(train, tokenize)
-        training = None if token_lists is None else Training(token_lists)
-        resources |= {"training": training, "missing_training": _NO_TRAINING}
+        training = Training(token_lists) if token_lists else None
+        reason = _NO_TRAINING if train is None else "the corpus has no training text"
+        resources |= {"training": training, "missing_training": reason}
     if "sentences" in needed:
         folder = settings.sentence_model
         resources["sentences"] = SentenceModel.find(Path(folder) if folder else None)

@@ -86,6 +86,7 @@ class Dataset:
         training: what training depends on, as JSON-like values.
         answering: what answering depends on.
         notes: warnings that belong under every table on it.
+        learnt_from: whether any system of the plan learns from it.
         samples: responses to be drawn to each context.
     """
 
@@ -96,6 +97,7 @@ class Dataset:
     training: dict[str, Any]
     answering: dict[str, Any]
     notes: tuple[str, ...]
+    learnt_from: bool = True
     samples: int = 1
 
     @cached_property
@@ -155,8 +157,10 @@ class Plan:
             wanted = _rows_of(request.suite, systems, request.seeds, preset)
         skipped = registry.broken | {f"row {label}": why for label, why in missing.items()}
         _check_decodings(wanted, f"--suite {request.suite.name}" if request.suite else "--decoding")
-        names = dict.fromkeys(row.corpus for row in wanted)
-        datasets = {name: _dataset(name, request, preset) for name in names}
+        rows: dict[str, list[_Wanted]] = {}
+        for row in wanted:
+            rows.setdefault(row.corpus, []).append(row)
+        datasets = {name: _dataset(name, request, preset, own) for name, own in rows.items()}
         planned = (_task(row, datasets[row.corpus]) for row in wanted)
         tasks = {task.job.fingerprint: task for task in planned}
         return cls(tuple(tasks.values()), tuple(datasets.values()), preset, skipped)
@@ -171,6 +175,11 @@ class _Wanted:
     seed: int
     decoding: Decoding
     preset: Preset
+
+    @property
+    def learns(self) -> bool:
+        """Whether it takes anything from the training split."""
+        return self.system.adapter.learns(self.system.config(self.preset.system))
 
 
 def _product(request: Request, registry: Registry, preset: Preset) -> list[_Wanted]:
@@ -246,9 +255,8 @@ def _check_decodings(wanted: Iterable[_Wanted], where: str) -> None:
             )
 
 
-def _dataset(name: str, request: Request, preset: Preset) -> Dataset:
-    turns = request.context_turns or preset.context_turns
-    corpus = load_corpus(name, data=request.data, context_turns=turns, clean=request.clean)
+def _limits(request: Request, preset: Preset, rows: Sequence[_Wanted]) -> dict[str, int | None]:
+    """How many examples of each split are used at most."""
     limits = {
         "train": request.limit_train or preset.limit_train,
         "valid": preset.limit_valid,
@@ -258,6 +266,23 @@ def _dataset(name: str, request: Request, preset: Preset) -> Dataset:
         # A tenth is enough to decide when to stop, and keeps a trial run short.
         tenth = max(100, request.limit_train // 10)
         limits["valid"] = min(tenth, limits["valid"] or tenth)
+    competing = [row.system.adapter for row in rows if row.system.adapter.ranked]
+    if competing and all(adapter.finished for adapter in competing):
+        # Reading further responses takes no time that a preset could save.
+        limits["test"] = request.limit_test
+    return limits
+
+
+def _dataset(name: str, request: Request, preset: Preset, rows: Sequence[_Wanted]) -> Dataset:
+    learnt_from = any(row.learns for row in rows)
+    corpus = load_corpus(
+        name,
+        data=request.data,
+        context_turns=request.context_turns or preset.context_turns,
+        clean=request.clean,
+        whole=not learnt_from,
+    )
+    limits = _limits(request, preset, rows)
     train, valid, test = (corpus.split(part)[: limits[part]] for part in limits)
     learnt = {part: len(split) for part, split in (("train", train), ("valid", valid))}
     several = {"samples": request.samples} if request.samples > 1 else {}
@@ -270,10 +295,11 @@ def _dataset(name: str, request: Request, preset: Preset) -> Dataset:
         {"data": corpus.checksum_of("test"), "examples": len(test), **several},
         (
             *corpus.notes,
-            *_limit_notes(corpus, train, test),
+            *_limit_notes(corpus, train if learnt_from else corpus.train, test),
             *_samples_notes(request.samples),
-            _preset_note(preset),
+            *_preset_notes(preset, rows),
         ),
+        learnt_from,
         request.samples,
     )
 
@@ -294,8 +320,10 @@ def _samples_notes(samples: int) -> list[str]:
     return [f"{samples} responses drawn to each context; columns not within contexts: the first"]
 
 
-def _preset_note(preset: Preset) -> str:
-    return f"Preset {preset.name}: {preset.summary}"
+def _preset_notes(preset: Preset, rows: Iterable[_Wanted]) -> list[str]:
+    """What the preset means for those that compete; finished ones know nothing of its sizes."""
+    learning = any(row.learns and row.system.adapter.ranked for row in rows)
+    return [f"Preset {preset.name}: {preset.summary}"] if learning else []
 
 
 def _task(row: _Wanted, dataset: Dataset) -> Task:

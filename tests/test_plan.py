@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+from dialbench.adapter import Registry
 from dialbench.errors import InputError, UnknownName
-from dialbench.plan import Plan, Request, setting_of
+from dialbench.plan import Dataset, Plan, Request, setting_of
 
 
 def test_every_combination_is_a_task_in_the_users_order() -> None:
@@ -90,3 +95,84 @@ def test_a_preset_of_ones_own(tmp_path: object) -> None:
         Plan.of(Request(preset=str(path)))
     with pytest.raises(UnknownName, match="Did you mean 'small'"):
         Plan.of(Request(preset="smal"))
+
+
+@pytest.mark.parametrize(
+    ("name", "learns"),
+    [
+        ("copy-last", False),
+        ("copy-reference", False),
+        ("file[path=x.jsonl]", False),
+        ("endpoint[url=http://localhost/v1,model=m]", False),
+        ("hf[weights=x,tune=false]", False),
+        ("hf[weights=x]", True),
+        ("gpt2", True),
+        ("random-train", True),
+        ("retrieval", True),
+        ("seq2seq", True),
+        ("laed", True),
+    ],
+)
+def test_who_learns_from_the_training_split(name: str, learns: bool) -> None:
+    (system,) = Registry().parse(name)
+    assert system.adapter.learns(system.config({})) == learns
+
+
+class TestRowsThatLearnNothing:
+    """A corpus is split and limited for those who learn; others answer all of it."""
+
+    @pytest.fixture
+    def corpus(self, tmp_path: Path) -> Path:
+        path = tmp_path / "mine.jsonl"
+        lines = [
+            {"id": f"e{i}", "context": [f"c {i}"], "references": [f"r {i}"]} for i in range(400)
+        ]
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        (tmp_path / "theirs.jsonl").write_text(
+            "".join(json.dumps({"id": f"e{i}", "response": "x"}) + "\n" for i in range(400))
+        )
+        return path
+
+    @staticmethod
+    def planned(models: str, corpus: Path | str, **more: Any) -> Dataset:
+        models = models.replace("FILE", f"file[path={Path(corpus).with_name('theirs.jsonl')}]")
+        (dataset,) = Plan.of(Request(models=models, corpora=str(corpus), **more)).datasets
+        return dataset
+
+    def test_finished_responses_are_scored_whole(self, corpus: Path) -> None:
+        for models in ("FILE", "FILE,copy-last,copy-reference"):
+            found = self.planned(models, corpus)
+            assert (len(found.train), len(found.valid), len(found.test)) == (0, 0, 400)
+            assert found.notes == ()
+        assert len(self.planned("FILE", corpus, limit_test=7).test) == 7
+
+    def test_beside_one_that_learns_they_are_split_and_limited(self, corpus: Path) -> None:
+        found = self.planned("FILE,most-frequent", corpus)
+        assert (len(found.train), len(found.valid), len(found.test)) == (320, 40, 40)
+        assert any("320 / 40 / 40" in note for note in found.notes)
+        # Nobody competes whom the preset makes small.
+        assert not any("Preset" in note for note in found.notes)
+        assert any("Preset quick" in note for note in self.planned("FILE,seq2seq", corpus).notes)
+
+    def test_one_that_answers_anew_is_limited_but_not_split(self, corpus: Path) -> None:
+        found = self.planned("copy-last", corpus)
+        assert (len(found.train), len(found.test)) == (0, 300)
+        assert found.notes == ("mine, limited run: answered the first 300 of 400 examples",)
+
+    def test_splits_that_lines_name_are_kept(self, tmp_path: Path) -> None:
+        splits = ("train", "test", None)
+        lines = [
+            {"id": f"e{i}", "context": ["c"], "references": [f"r{i}"]}
+            | ({"split": split} if (split := splits[i % 3]) else {})
+            for i in range(30)
+        ]
+        path = tmp_path / "mine.jsonl"
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        found = self.planned("copy-last", path)
+        assert (len(found.train), len(found.test)) == (10, 20)
+
+    def test_a_corpus_with_splits_of_its_own_is_only_limited(self) -> None:
+        found = self.planned("copy-last", "demo")
+        assert (len(found.train), len(found.test)) == (3000, 300)
+        limited = [note for note in found.notes if "limited" in note]
+        assert limited == ["Demo, limited run: answered the first 300 of 1,020 examples"]

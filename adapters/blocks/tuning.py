@@ -70,6 +70,11 @@ class TunedAdapter(NeuralAdapter):
         return {"weights": checkpoint.checksum}
 
     @classmethod
+    def learns(cls, config: TuningConfig) -> bool:
+        """Not where the checkpoint is asked as it is."""
+        return config.tune
+
+    @classmethod
     def open(cls, config: TuningConfig) -> Checkpoint:
         """The checkpoint that `weights` names.
 

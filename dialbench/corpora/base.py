@@ -226,6 +226,7 @@ def load_corpus(
     data: Path | None = None,
     context_turns: int = 5,
     clean: bool = False,
+    whole: bool = False,
     where: str = "--corpus",
 ) -> Corpus:
     """Reads a corpus.
@@ -235,6 +236,7 @@ def load_corpus(
         data: the folder of all corpora; None = $DIALBENCH_DATA or the user cache.
         context_turns: how many of the latest turns a context keeps, at least 1.
         clean: leave out test dialogues that, case, spaces and punctuation ignored, are in train.
+        whole: nobody learns from it: what a single file assigns to no split is all for the test.
         where: the argument that `name` came from, for error messages.
 
     Raises:
@@ -243,12 +245,12 @@ def load_corpus(
     """
     if context_turns < 1:
         raise InputError(f"a context needs at least 1 turn, not {context_turns}", where=where)
-    known, contents = _read(name, data, where)
+    known, contents = _read(name, data, where, whole=whole)
     remarks = [*_differences(known, contents), *contents.all_notes()]
     corpus = Corpus(known, contents.items, context_turns, tuple(remarks))
     if clean:
         corpus = _cleaned(corpus)
-    for split in SPLITS:
+    for split in ("test",) if whole else SPLITS:
         if not any(True for item in corpus.items[split] for _ in _examples(item, 1)):
             raise InputError(f"{split} has no example", where=f"{where} {name}")
     return corpus
@@ -263,7 +265,7 @@ def name_of(name: str) -> str:
     return jsonl.card(Path(name)).name
 
 
-def _read(name: str, data: Path | None, where: str) -> tuple[Card, Contents]:
+def _read(name: str, data: Path | None, where: str, *, whole: bool) -> tuple[Card, Contents]:
     if name in _HOMES:
         read = cast(Callable[[Path], Contents], import_module(_HOMES[name]).read)
         return card(name), read(data_folder(data) / name)
@@ -271,7 +273,7 @@ def _read(name: str, data: Path | None, where: str) -> tuple[Card, Contents]:
     if name.endswith((".jsonl", ".jsonl.xz")) or path.is_dir():
         from dialbench.corpora import jsonl
 
-        return jsonl.card(path), jsonl.read(path)
+        return jsonl.card(path), jsonl.read(path, whole=whole)
     if len(path.parts) > 1 or path.exists():
         raise InputError(
             "is neither a FILE.jsonl nor a folder holding train.jsonl, valid.jsonl and test.jsonl",

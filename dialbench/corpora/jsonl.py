@@ -53,14 +53,18 @@ def card(path: Path) -> Card:
     return Card(name, name, f"read from {path}", "yours: not stated")
 
 
-def read(path: Path) -> Contents:
+def read(path: Path, *, whole: bool = False) -> Contents:
     """Reads a file, or the three files in a folder; lines without an id are named by their number.
+
+    Args:
+        path: the file or folder.
+        whole: lines of a single file that name no split are all for the test, none to learn from.
 
     Raises:
         InputError: a file is missing or damaged, a line is neither a dialogue nor an example, or
             an id stands twice.
     """
-    reader = _Reader()
+    reader = _Reader(unmarked="test" if whole else None)
     if path.is_dir():
         for split in SPLITS:
             reader.read(plain_or_packed(path / f"{split}.jsonl"), split)

@@ -198,7 +198,7 @@ class TestRun:
             for row in csv.DictReader(file):
                 rows.setdefault(row["system"], []).append(row["value"] + row["low"])
         assert rows["Their model"] == rows["Unigram"]
-        assert len(rows["Unigram"]) == 2
+        assert len(rows["Unigram"]) == 3
 
     def test_another_file_under_the_same_path_is_another_result(self, write, tmp_path):
         path = write("id")
