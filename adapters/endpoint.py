@@ -40,7 +40,7 @@ class EndpointConfig:
         opening: a user's turn before contexts that would begin with the assistant.
         max_tokens: of an answer; 40 words at the usual four tokens to three words.
         concurrency: requests under way at once.
-        timeout: seconds that the server may be silent.
+        timeout: seconds that an attempt may take, to the last byte of the answer.
         attempts: how often a request is sent at most.
     """
 
@@ -73,6 +73,7 @@ def _demand_url(url: str) -> None:
     try:
         parts = urlsplit(url)
         host = parts.hostname if parts.port != 0 else None
+        (host or "").encode("idna")
     except ValueError:
         raise _refused("is no address") from None
     if parts.scheme not in ("http", "https") or not host:
@@ -116,6 +117,11 @@ class Endpoint(Adapter):
         """What a request can ask for: no beams, no re-ranking."""
         return decoding.method in ("greedy", "sample", "top-p", "top-k")
 
+    @classmethod
+    def seeded(cls, decoding: Decoding) -> bool:
+        """Whether a seed goes with requests: where nothing is drawn, there is none."""
+        return decoding.method != "greedy"
+
     def circumstances(self, run: Run) -> Mapping[str, Any]:
         """Where the answers came from, and what the server says has answered."""
         return {
@@ -128,8 +134,10 @@ class Endpoint(Adapter):
     def respond(self, contexts: Sequence[Context], decoding: Decoding, run: Run) -> list[str]:
         """Answers all contexts, as many at once as `concurrency` says; order is kept."""
         bodies = [self.body(context, decoding, run.seed) for context in contexts]
+        # Of one context greedy decoding knows but one answer, however many are wanted.
+        drawn = self.seeded(decoding)
         keys = [
-            fingerprint_of([self.config.address, context.id, body])
+            fingerprint_of([self.config.address, context.id if drawn else context.example, body])
             for context, body in zip(contexts, bodies, strict=True)
         ]
         asked = zip(keys, contexts, bodies, strict=True)
@@ -156,10 +164,14 @@ class Endpoint(Adapter):
             "model": self.config.model,
             "messages": self._messages(context),
             "max_tokens": self.config.max_tokens,
-            # Some servers take 32 bits with a sign.
-            "seed": seed_of(seed, "words", getattr(context, "id", "")) >> 32,
             **chance[decoding.method],
+            **({"seed": self._seed(context, seed)} if self.seeded(decoding) else {}),
         }
+
+    @staticmethod
+    def _seed(context: Sequence[str], seed: int) -> int:
+        # Some servers take 32 bits with a sign.
+        return seed_of(seed, "words", getattr(context, "id", "")) >> 32
 
     def _messages(self, context: Sequence[str]) -> list[dict[str, str]]:
         turns = [written(turn) for turn in context] or [""]
@@ -176,7 +188,8 @@ class Endpoint(Adapter):
         self, todo: Mapping[str, tuple[str, dict[str, Any]]], ledger: Ledger, run: Run
     ) -> Iterator[None]:
         c, stop = self.config, Event()
-        chat = Chat(c.address, _key(), c.timeout, c.attempts, run.seed, stop)
+        warn = run.progress.warn
+        chat = Chat(c.address, _key(), c.timeout, c.attempts, run.seed, stop, warn)
 
         def work(key: str) -> None:
             id, body = todo[key]

@@ -170,6 +170,15 @@ class Adapter:
         return True
 
     @classmethod
+    def seeded(cls, decoding: Decoding) -> bool:
+        """Whether the seed may change what it answers.
+
+        Where it does not, a system that costs money or time is asked under one seed only, and the
+        others have the same responses.
+        """
+        return True
+
+    @classmethod
     def starts_from(cls, config: Any) -> type[Adapter] | None:
         """The system whose training must precede this one's; by default there is none.
 

@@ -122,6 +122,12 @@ class Task:
     base: Task | None = None
 
     @property
+    def answers_fingerprint(self) -> str:
+        """Names the responses: those of all seeds are the same where none plays a part."""
+        seeded = self.system.adapter.seeded(self.job.decoding)
+        return (self.job if seeded else dataclasses.replace(self.job, seed=0)).fingerprint
+
+    @property
     def label(self) -> str:
         """The row's name: the system's title with its options."""
         config = self.system.config(self.preset.system)

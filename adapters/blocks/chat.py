@@ -8,21 +8,28 @@ from __future__ import annotations
 
 import http.client
 import json
+import math
+import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from threading import Event
+from threading import Event, Timer
 from typing import Any
 from urllib.parse import SplitResult, urljoin, urlsplit
 
 from pydantic import BaseModel, Field
 
 from dialbench.errors import SystemFailed
+from dialbench.files.loads import loads
 from dialbench.neural.randomness import seed_of
 
 FIRST_WAIT = 1.0  # seconds
 LONGEST_WAIT = 60.0
+LONGEST_ASKED = 300.0
+"""Seconds that a server may ask to be left alone; more is cut down to this."""
+_NO_COMPLETION = "the server's answer is no chat completion"
 _LARGEST = 2**24
 _AGAIN = {408, 425, 429}
 _MOVED = {301, 302, 303, 307, 308}
@@ -76,10 +83,11 @@ class Chat:
     Attributes:
         url: the address that takes requests, http or https.
         key: sent as bearer token; none if empty.
-        timeout: seconds that the server may be silent.
+        timeout: seconds that an attempt may take, to the last byte of the answer.
         attempts: how often a request is sent at most.
         seed: from which the jitter of waiting derives.
         stop: set from outside, ends all waiting.
+        warn: told of what the user should know.
     """
 
     url: str
@@ -88,6 +96,7 @@ class Chat:
     attempts: int
     seed: int
     stop: Event
+    warn: Callable[[str], None]
 
     def ask(self, body: Mapping[str, Any], id: str) -> Reply:
         """The answer to a request; overloaded or silent servers are asked again.
@@ -115,9 +124,14 @@ class Chat:
             hint="The same command again asks only for what is missing.",
         )
 
-    def _wait(self, told: float | None, id: str, attempt: int) -> float:
-        if told is not None:
-            return told
+    def _wait(self, asked: float | None, id: str, attempt: int) -> float:
+        if asked is not None:
+            if asked > LONGEST_ASKED:
+                self.warn(
+                    f"{self.url} asked for a wait of {asked:,.0f} seconds; none is longer than "
+                    f"{LONGEST_ASKED:.0f}"
+                )
+            return min(asked, LONGEST_ASKED)
         jitter = 0.5 + seed_of(self.seed, "wait", id, attempt) / 2**64
         return min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** (attempt - 1)) * jitter
 
@@ -131,8 +145,11 @@ class Chat:
         raise SystemFailed(f"redirects more than {_REDIRECTS - 1} times", where=self.url)
 
     def _moved(self, url: str, answer: _Answer) -> str:
-        target = urljoin(url, answer.headers.get("location", ""))
-        same = urlsplit(target)[:2] == urlsplit(url)[:2]
+        try:
+            target = urljoin(url, answer.headers.get("location", ""))
+            same = urlsplit(target)[:2] == urlsplit(url)[:2]
+        except ValueError:
+            raise _Transient(_NO_COMPLETION) from None
         if answer.status in (307, 308) and same:
             return target
         place = self._blot(_without_query(target))
@@ -145,17 +162,22 @@ class Chat:
     def _post(self, url: SplitResult, payload: bytes) -> _Answer:
         kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
         connection = kind(url.hostname or "", url.port, timeout=self.timeout)
+        deadline = time.monotonic() + self.timeout
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if self.key:
             headers["Authorization"] = f"Bearer {self.key}"
         path = (url.path or "/") + (f"?{url.query}" if url.query else "")
         try:
-            connection.request("POST", path, payload, headers)
-            response = connection.getresponse()
-            text = response.read(_LARGEST).decode("utf-8", "replace")
-            found = {name.lower(): value for name, value in response.getheaders()}
-        except (OSError, http.client.HTTPException) as error:
-            raise _Transient(_one_line(self._blot(str(error))) or type(error).__name__) from None
+            connection.connect()
+            with _cut_off(connection.sock, deadline):
+                connection.request("POST", path, payload, headers)
+                with connection.getresponse() as response:
+                    text = response.read(_LARGEST).decode("utf-8", "replace")
+                found = {name.lower(): value for name, value in response.getheaders()}
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            late = time.monotonic() >= deadline
+            reason = f"not done in {self.timeout:g} seconds" if late else self._blot(str(error))
+            raise _Transient(_one_line(reason) or type(error).__name__) from None
         finally:
             connection.close()
         return _Answer(response.status, found, text)
@@ -181,10 +203,10 @@ class Chat:
             )
         try:
             # Twice, since JSON may hold half a surrogate pair, which no file takes.
-            whole = _unicode(json.dumps(json.loads(answer.text), ensure_ascii=False))
+            whole = _unicode(json.dumps(loads(answer.text), ensure_ascii=False))
             completion = _Completion.model_validate_json(whole)
         except ValueError:
-            raise _Transient("the server's answer is no chat completion") from None
+            raise _Transient(_NO_COMPLETION) from None
         # Placeholders such as EMPTY are no secret, but may be words of an answer.
         blot = self._blot if len(self.key) >= _SECRET else str
         text = completion.choices[0].message.content or ""
@@ -194,22 +216,44 @@ class Chat:
 def _message(text: str) -> str:
     # What servers put around their message differs; where none is found, all of it is told.
     try:
-        value = json.loads(text)
+        value = loads(text)
         error = value.get("error", value)
         return str(error.get("message", text) if isinstance(error, dict) else error)
     except (ValueError, AttributeError):
         return text
 
 
+@contextmanager
+def _cut_off(line: socket.socket, deadline: float) -> Iterator[None]:
+    """Ends a connection at its deadline, however slowly the other side goes on sending.
+
+    Raises:
+        TimeoutError: the deadline has passed.
+    """
+    watch = Timer(max(0.0, deadline - time.monotonic()), _hang_up, [line])
+    watch.daemon = True
+    watch.start()
+    try:
+        yield
+    finally:
+        watch.cancel()
+    if time.monotonic() >= deadline:
+        raise TimeoutError
+
+
+def _hang_up(line: socket.socket) -> None:
+    with suppress(OSError):
+        line.shutdown(socket.SHUT_RDWR)
+
+
 def _retry_after(text: str) -> float | None:
-    try:
-        return max(0.0, float(text))
-    except ValueError:
-        pass
-    try:
+    """Seconds that a server asks to wait; None where that cannot be read."""
+    with suppress(ValueError):
+        seconds = float(text)
+        return None if math.isnan(seconds) else max(0.0, seconds)
+    with suppress(ValueError, OverflowError, TypeError, IndexError):
         return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
-    except ValueError:
-        return None
+    return None
 
 
 def _one_line(text: str) -> str:

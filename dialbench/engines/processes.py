@@ -214,8 +214,8 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _trainings(task: Task | None) -> set[str]:
-    """Fingerprints of what must be trained for a task."""
-    found = set()
+    """Fingerprints of what must be trained for a task, and of responses that others have too."""
+    found = {task.answers_fingerprint} if task is not None else set()
     while task is not None:
         found.add(task.job.training_fingerprint)
         task = task.base

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -12,7 +12,7 @@ from dialbench.adapter import Adapter, Run
 from dialbench.errors import DialbenchError, SystemFailed
 from dialbench.plan import Task
 from dialbench.progress import Display, JobProgress
-from dialbench.records import Responses
+from dialbench.records import Job, Responses
 from dialbench.store.layout import Store
 
 Overwrite = Literal["never", "missing", "always"]
@@ -25,14 +25,17 @@ class Memory:
     Attributes:
         retrained: what was trained anew already.
         failures: why others failed, so that none is tried twice.
+        answered: the jobs that were answered, by their own fingerprints.
     """
 
     retrained: set[str] = field(default_factory=set)
+    answered: set[str] = field(default_factory=set)
     failures: dict[str, str] = field(default_factory=dict)
 
     def update(self, other: Memory) -> None:
         """Takes in what another process knows."""
         self.retrained |= other.retrained
+        self.answered |= other.answered
         self.failures |= other.failures
 
 
@@ -81,6 +84,7 @@ class Worker:
             self._fail(task, error)
         else:
             store.set_status(job, "done")
+            self.memory.answered.add(job.fingerprint)
             self.board.done(str(job), time.monotonic() - start)
 
     def wanted(self, task: Task) -> bool:
@@ -103,6 +107,9 @@ class Worker:
 
     def _answer(self, task: Task, progress: JobProgress) -> None:
         adapter = _load(task, self._trained(task) or self._train(task, progress))
+        if (same := self._same_answers(task)) is not None:
+            self._copy(task, same, progress)
+            return
         run = self._run(task, progress)
         start = time.monotonic()
         texts = _drawn(adapter, task, run, 0)
@@ -116,6 +123,26 @@ class Worker:
         )
         notes = [*task.dataset.notes, *progress.notes]
         self.store.write_responses(responses, circumstances, notes)
+
+    def _same_answers(self, task: Task) -> Job | None:
+        """A finished job of another seed whose responses are this one's too, or None."""
+        if task.system.adapter.seeded(task.job.decoding):
+            return None
+        for job in self.store.jobs():
+            fresh = self.overwrite != "always" or job.fingerprint in self.memory.answered
+            same = replace(job, seed=0).fingerprint == task.answers_fingerprint
+            if same and fresh and self.store.status(job) == "done":
+                return job
+        return None
+
+    def _copy(self, task: Task, job: Job, progress: JobProgress) -> None:
+        responses, answered = self.store.read_responses(job), self.store.answered(job)
+        progress.warn(
+            f"{task.job.decoding} decoding draws nothing: asked once, the same for every seed"
+        )
+        notes = [*task.dataset.notes, *progress.notes]
+        circumstances = answered.circumstances if answered else {}
+        self.store.write_responses(replace(responses, job=task.job), circumstances, notes)
 
     def _trained(self, task: Task) -> Path | None:
         """Where the trained system lies, unless it is still to be trained."""

@@ -51,6 +51,7 @@ class Server:
     url: str = ""
     lock: threading.Lock = field(default_factory=threading.Lock)
     now: int = 0
+    by_hand: Callable[[int], Callable[[BaseHTTPRequestHandler], None] | None] | None = None
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
         body = json.loads(handler.rfile.read(int(handler.headers["Content-Length"])))
@@ -61,6 +62,9 @@ class Server:
             number = len(self.bodies)
             self.now += 1
             self.most = max(self.most, self.now)
+        if self.by_hand and (write := self.by_hand(number)):
+            write(handler)
+            return
         time.sleep(self.pause)
         scripted = self.script(number, body) if self.script else None
         status, headers, text = scripted or (200, {}, reply(body["messages"][-1]["content"]))
@@ -82,8 +86,8 @@ def reply(text: str, **more: Any) -> str:
 def serve() -> Iterator[Callable[..., Server]]:
     running: list[ThreadingHTTPServer] = []
 
-    def start(script=None, pause: float = 0.0) -> Server:
-        server = Server(script, pause)
+    def start(script=None, pause: float = 0.0, by_hand=None) -> Server:
+        server = Server(script, pause, by_hand=by_hand)
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self):
@@ -200,6 +204,7 @@ class TestRequest:
         [
             *("ftp://host/v1", "host:8000", "http://", "file:///etc/passwd", "http://h:99999/"),
             *("http://me:secret@host/v1", "http://h/v1?key=secret", "http://h/v1#secret"),
+            *("http://a..b/v1", f"http://{'a' * 64}/v1"),
             "http://me:secret@h:99999/",
         ],
     )
@@ -267,10 +272,81 @@ class TestTriedAgain:
         assert ask(server, MANY[:1]) == ECHOES[:1]
         assert len(server.bodies) == 3
 
-    @pytest.mark.parametrize("text", ["not json", "{}", '{"choices": []}', '{"choices": 5}', ""])
+    @pytest.mark.parametrize(
+        "text",
+        [
+            *("not json", "{}", '{"choices": []}', '{"choices": 5}', "", "9" * 5000),
+            *(
+                "[" * 100_000,
+                '{"choices": ' * 100_000,
+                '{"choices": ' + "[" * 500 + "]" * 500 + "}",
+            ),
+        ],
+    )
     def test_broken_answers(self, text, serve, ask):
         server = serve(lambda number, body: (200, {}, text) if number == 1 else None)
         assert ask(server, MANY[:1]) == ECHOES[:1]
+
+    @pytest.mark.parametrize("target", ["http://[x", "http://[::1", "/\x01", "/ü", ""])
+    def test_a_redirect_to_no_address_is_no_answer(self, target, serve, ask):
+        server = serve(
+            lambda number, body: (307, {"Location": target}, "") if number == 1 else None
+        )
+        assert ask(server, MANY[:1]) == ECHOES[:1]
+
+    @pytest.mark.parametrize("endless", ["head", "body", "measured"])
+    def test_a_server_that_sends_byte_after_byte_is_left(self, endless, serve, ask):
+        """Each byte begins the silence anew; an attempt has one deadline."""
+        ended = threading.Event()
+
+        def trickle(handler):
+            handler.wfile.write(b"HTTP/1.1 200 OK\r\n")
+            if endless == "measured":
+                handler.wfile.write(b"Content-Length: 99999999\r\n")
+            handler.wfile.write(b"X-Slow: " if endless == "head" else b"\r\n")
+            with suppress(OSError):
+                while not ended.wait(0.05):
+                    handler.wfile.write(b"x")
+            handler.close_connection = True
+
+        server = serve(by_hand=lambda number: trickle if number <= 2 else None)
+        try:
+            assert ask(server, MANY[:1], timeout=0.4) == ECHOES[:1]
+            with pytest.raises(SystemFailed, match=r"last: not done in 0\.4 seconds"):
+                ask(
+                    serve(by_hand=lambda number: trickle),
+                    MANY[:1],
+                    timeout=0.4,
+                    attempts=1,
+                    system="b",
+                )
+        finally:
+            ended.set()
+
+    @pytest.mark.parametrize(
+        "asked", ["1000000000", "inf", "1e400", "Fri, 31 Dec 9999 23:59:59 GMT", "301"]
+    )
+    def test_no_wait_is_longer_than_five_minutes(self, asked, serve, tmp_path, monkeypatch):
+        waits, notes = [], Notes()
+        monkeypatch.setattr(threading.Event, "wait", spy(waits, threading.Event.wait))
+        server = serve(
+            lambda number, body: (429, {"Retry-After": asked}, "") if number == 1 else None
+        )
+        adapter = Endpoint(EndpointConfig(url=server.url, model="m"))
+        adapter.respond(MANY[:1], Decoding(), Run(1, folder=tmp_path, progress=notes))
+        assert waits == [300.0]
+        assert "asked for a wait of" in notes.said[0]
+        assert "none is longer than 300" in notes.said[0]
+
+    @pytest.mark.parametrize("asked", ["nan", "", "Fri, 99 Dec 99999 99:99:99 GMT", "x" * 999])
+    def test_a_wait_that_cannot_be_read_is_our_own(self, asked, serve, ask, monkeypatch):
+        waits = []
+        monkeypatch.setattr(threading.Event, "wait", spy(waits, threading.Event.wait))
+        server = serve(
+            lambda number, body: (429, {"Retry-After": asked}, "") if number == 1 else None
+        )
+        assert ask(server, MANY[:1]) == ECHOES[:1]
+        assert 0.005 <= waits[0] < 0.015
 
     def test_silent_servers(self, serve, ask):
         def script(number, body):
@@ -419,7 +495,6 @@ class TestResume:
     @pytest.mark.parametrize(
         "change",
         [
-            {"seed": 2},
             {"decoding": "sample"},
             {"system": "Be brief."},
             {"max_tokens": 5},
@@ -431,6 +506,20 @@ class TestResume:
         ask(server, MANY[:1])
         ask(server, MANY[:1], **change)
         assert len(server.bodies) == 2
+
+    def test_a_draw_of_another_seed_is_asked_anew(self, serve, ask):
+        server = serve()
+        ask(server, MANY[:1], "sample")
+        ask(server, MANY[:1], "sample", seed=2)
+        assert len(server.bodies) == 2
+
+    def test_greedily_no_seed_and_no_draw_plays_a_part(self, serve, ask):
+        server = serve()
+        again = [Context(["turn 0"], "id-0", draw=1)]
+        first = ask(server, [Context(["turn 0"], "id-0")])
+        assert ask(server, again, seed=2) == first
+        (body,) = server.bodies
+        assert "seed" not in body
 
     def test_speed_is_no_part_of_a_request(self, serve, ask):
         server = serve()
@@ -500,6 +589,26 @@ def options(server: Server, out: Path, **more: str) -> list[str]:
     ]
 
 
+class TestSeeds:
+    @pytest.mark.parametrize("jobs", ["1", "2"])
+    def test_greedy_answers_of_several_seeds_are_asked_for_once(
+        self, jobs, serve, command, tmp_path
+    ):
+        server, out = serve(), tmp_path / "runs"
+        run = ["run", *options(server, out), "--jobs", jobs]
+        spoken = command(*run, "--seeds", "1,2,3")
+        assert spoken.code == 0, spoken.err
+        assert len(server.bodies) == 20
+        assert len({path.read_bytes() for path in out.glob("answers/*/responses.jsonl")}) == 1
+        assert len(list(out.glob("answers/*/responses.jsonl"))) == 3
+        assert command(*run, "--seeds", "1,2,3,4").code == 0
+        assert len(server.bodies) == 20
+        assert command(*run, "--seeds", "1,2", "--overwrite", "always").code == 0
+        assert len(server.bodies) == 40
+        assert command(*run, "--seeds", "1,2", "--decoding", "sample").code == 0
+        assert len(server.bodies) == 80
+
+
 class TestKey:
     def test_is_sent_and_written_nowhere(self, serve, command, tmp_path, monkeypatch):
         monkeypatch.setenv("DIALBENCH_ENDPOINT_KEY", KEY)
@@ -545,7 +654,7 @@ class TestKey:
         assert ask(server, MANY[:1]) == ["EMPTY shelves"]
 
     def test_it_does_not_show_in_the_client(self):
-        client = chat.Chat("http://h", KEY, 1.0, 1, 1, threading.Event())
+        client = chat.Chat("http://h", KEY, 1.0, 1, 1, threading.Event(), print)
         assert KEY not in repr(client)
 
 
