@@ -295,3 +295,8 @@ def test_what_the_run_tells_stands_beside_measures_but_no_clock_in_a_baseline(tm
     assert table.rows[0].cells["parameters"].reason == "the system has no model"
     [entry] = take(tmp_path).entries
     assert set(entry.scores) == {"different", "parameters", "dist-1"}
+
+
+def test_no_empty_working_folder_stays(tmp_path: Path) -> None:
+    run(Request(models="unigram,copy-last", limit_train=40, limit_test=4), out=tmp_path)
+    assert not list(tmp_path.glob("trained/*/work"))

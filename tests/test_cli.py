@@ -525,6 +525,25 @@ def test_json_escapes_what_would_steer_the_terminal(command: Command, tmp_path: 
     assert json.loads(said.out)["system"] == "\x9b2J\u202eü"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "where"),
+    [
+        (("run", "--seeds", ""), "--seeds"),
+        (("run", "--metrics", ""), "--metrics"),
+        (("run", "--out="), "--out"),
+        (("run", "--models", "", "--out", "x"), "--models"),
+        (("score", ""), "arguments"),
+        (("run", "--seeds", ","), "'--seeds'"),
+        (("score", "a.jsonl", "--metrics", " , "), "'--metrics'"),
+    ],
+)
+def test_an_empty_value_is_none(command: Command, arguments: tuple[str, ...], where: str) -> None:
+    said = command(*arguments)
+    assert said.code == 2
+    assert where in said.err.splitlines()[-1]
+    assert said.err.splitlines()[-1].startswith("Error: ")
+
+
 def test_a_wrong_command_gets_a_near_match(command: Command) -> None:
     said = command("scor")
     assert said.code == 2

@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import sys
+from itertools import pairwise
 from types import FrameType
 from typing import Any
 
@@ -19,7 +20,7 @@ from dialbench.cli.nli import nli
 from dialbench.cli.options import print_message
 from dialbench.cli.running import report, run
 from dialbench.cli.scoring import conventions, merge, score
-from dialbench.errors import DialbenchError, UnknownName
+from dialbench.errors import DialbenchError, InputError, UnknownName
 from dialbench.reporting.presentation import visible
 
 INTERRUPTED = 130
@@ -37,6 +38,14 @@ class _Commands(click.Group):
         if args and args[0] not in self.commands and not args[0].startswith("-"):
             ctx.fail(UnknownName.of("command", args[0], self.commands).message)
         return super().resolve_command(ctx, args)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        for before, argument in pairwise(["", *args]):
+            option, sign, value = argument.partition("=")
+            if not argument or (option.startswith("--") and sign and not value):
+                where = before if before.startswith("-") else option if sign else "arguments"
+                raise InputError("there is nothing in it", where=where, hint="Give a value.")
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

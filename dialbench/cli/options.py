@@ -36,10 +36,12 @@ def list_of(kind: Callable[[str], Any]) -> Callable[[click.Context, click.Parame
         if text is None:
             return None
         try:
-            return tuple(kind(part) for part in text.split(",") if part.strip())
+            values = tuple(kind(part) for part in text.split(",") if part.strip())
         except ValueError:
-            names = f"{text!r} is not a list like 1,2,3"
-            raise click.BadParameter(names, context, parameter) from None
+            values = ()
+        if not values:
+            raise click.BadParameter(f"{text!r} is not a list like 1,2,3", context, parameter)
+        return values
 
     return read
 

@@ -17,12 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from dialbench.errors import InputError, StorageError
+from dialbench.errors import InputError, StorageError, first_line
 
 Progress = Callable[[int, int | None], None]
 """Called with the bytes had so far and the whole size, None where the server does not tell."""
 
 _BLOCK = 1 << 18
+_DIGITS = 19
 _RETRIED = {408, 425, 429, 500, 502, 503, 504}
 
 
@@ -178,7 +179,7 @@ def _transfer(url: str, part: Path, progress: Progress, timeout: float) -> None:
     with closing(response):
         start = _start_of(response, had)
         length = response.headers.get("Content-Length", "")
-        size = start + int(length) if length.isdecimal() else None
+        size = start + int(length) if length.isdecimal() and len(length) < _DIGITS else None
         with part.open("r+b" if part.exists() else "wb") as file:
             file.truncate(start)
             had = file.seek(start)
@@ -205,15 +206,19 @@ def _open(url: str, had: int, timeout: float) -> http.client.HTTPResponse | None
         if error.code == 416 and had:
             return None
         if error.code in _RETRIED:
-            raise _Interrupted(f"{error.code} {error.reason}") from None
+            raise _Interrupted(_answer(error)) from None
         raise InputError(
-            f"the server answered {error.code} {error.reason}",
+            f"the server answered {_answer(error)}",
             where=url,
             hint="Check the address, or get the file by other means and put it into the data "
             "folder.",
         ) from None
     except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
-        raise _Interrupted(str(getattr(error, "reason", error)) or type(error).__name__) from None
+        raise _Interrupted(first_line(error)) from None
+
+
+def _answer(error: urllib.error.HTTPError) -> str:
+    return " ".join(f"{error.code} {error.reason}".split())
 
 
 def _opener() -> urllib.request.OpenerDirector:
@@ -237,7 +242,7 @@ def _start_of(response: http.client.HTTPResponse, had: int) -> int:
     if response.status != 206:
         return 0
     match = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
-    if match is None or int(match[1]) != had:
+    if match is None or match[1] != str(had):
         raise InputError(
             "the server sent another part than was asked for",
             where=response.url,
@@ -251,4 +256,4 @@ def _blocks(response: http.client.HTTPResponse) -> Iterator[bytes]:
         while block := response.read(_BLOCK):
             yield block
     except (http.client.HTTPException, OSError) as error:
-        raise _Interrupted(str(error) or type(error).__name__) from None
+        raise _Interrupted(first_line(error)) from None

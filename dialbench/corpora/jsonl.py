@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from dialbench.corpora.base import Card, Contents, Item, names
 from dialbench.corpora.files import SPLITS, plain_or_packed, read_lines
 from dialbench.errors import InputError
+from dialbench.files.lines import hint_for
 from dialbench.records import Dialogue, Example
 
 _FORM = 'Write {"turns": [...]} or {"context": [...], "references": [...]}.'
@@ -172,7 +173,9 @@ def _validated(text: str, where: str) -> _Line:
         place = ".".join(str(step) for step in fault["loc"])
         message = fault["msg"].removeprefix("Value error, ")
         raise InputError(
-            f"{place}: {message}" if place else message, where=where, hint=_FORM
+            f"{place}: {message}" if place else message,
+            where=where,
+            hint=hint_for(message, _FORM),
         ) from None
 
 

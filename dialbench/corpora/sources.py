@@ -7,6 +7,7 @@ single files were taken from the very files that the suite's numbers were made o
 from __future__ import annotations
 
 import gzip
+import lzma
 import shutil
 import tarfile
 import zipfile
@@ -30,15 +31,17 @@ from dialbench.corpora.fetch import (
     sha256_of,
     silent,
 )
-from dialbench.errors import InputError, UnknownName
+from dialbench.errors import InputError, UnknownName, first_line
 
 # RuntimeError: packed with a password or in a way that zipfile does not know.
 _DAMAGED = (
     zipfile.BadZipFile,
     tarfile.TarError,
     gzip.BadGzipFile,
+    lzma.LZMAError,
     zlib.error,
     EOFError,
+    ValueError,
     RuntimeError,
 )
 
@@ -246,18 +249,31 @@ def unpack(archive: Path, folder: Path, members: Mapping[str, Member]) -> None:
             if (member := missing.pop(name, None)) is not None:
                 _place(content, folder / member.path, member, f"{archive}!{name}")
     except _DAMAGED as error:
-        raise InputError(
-            f"is no usable archive ({error})", where=str(archive), hint="Fetch it again."
-        ) from None
+        raise _unusable(archive, error) from None
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        # What bz2 says of damage; the disk would give a number.
+        raise _unusable(archive, error) from None
     if missing:
         raise InputError(f"holds no {', '.join(missing)}", where=str(archive))
+
+
+def _unusable(archive: Path, error: BaseException) -> InputError:
+    return InputError(
+        f"is no usable archive ({first_line(error)})", where=str(archive), hint="Fetch it again."
+    )
 
 
 def _place(content: IO[bytes], target: Path, member: Member, origin: str) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     part = part_of(target)
-    with part.open("wb") as file:
-        shutil.copyfileobj(content, file)
+    try:
+        with part.open("wb") as file:
+            shutil.copyfileobj(content, file)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
     if member.sha256 is None:
         part.replace(target)
     else:

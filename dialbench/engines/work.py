@@ -85,6 +85,7 @@ class Worker:
         else:
             store.set_status(job, "done")
             self.memory.answered.add(job.fingerprint)
+            store.drop_empty_work(job)
             self.board.done(str(job), time.monotonic() - start)
 
     def wanted(self, task: Task) -> bool:

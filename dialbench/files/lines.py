@@ -51,6 +51,15 @@ def raw_lines(path: Path, *, where: str = "") -> Iterator[tuple[int, bytes]]:
         raise InputError(what, where=where or str(path), hint="Check the path.") from None
 
 
+def hint_for(fault: str, form: str) -> str:
+    """What to do about a line of JSON: what its form is, or how to go on with half a character."""
+    if "hex escape" in fault:
+        return (
+            r"Half a surrogate pair (\ud800 to \udfff) is no character: write \ufffd in its place."
+        )
+    return form
+
+
 def open_file(path: Path) -> IO[bytes]:
     """The file, open for reading; a pipe into which nobody writes is empty."""
     # Without waiting for a writer, but then for what writers there are.

@@ -107,10 +107,7 @@ class Pretrained:
         Raises:
             InputError: the library cannot read it.
         """
-        from transformers.utils import logging
-
-        logging.set_verbosity_error()  # type: ignore[no-untyped-call]
-        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        silence()
         options |= {"local_files_only": True, "trust_remote_code": False}
         try:
             return read(self.folder, **options)
@@ -140,6 +137,14 @@ class Pretrained:
         from transformers import AutoTokenizer
 
         return self.read(AutoTokenizer.from_pretrained)
+
+
+def silence() -> None:
+    """Keeps the transformers library from writing to the terminal while it reads a model."""
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def folder_of(named: str) -> Path | None:

@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 
 from dialbench.errors import InputError, SystemFailed
 from dialbench.files.atomic import atomic_file
-from dialbench.files.lines import raw_lines
+from dialbench.files.lines import hint_for, raw_lines
 from dialbench.records import Answers, Example
 
 
@@ -181,7 +181,8 @@ def _parse(line: bytes, where: str) -> _Line:
     try:
         fields = _LINE.validate_json(line)
     except ValidationError as error:
-        raise InputError(_fault(line, error), where=where, hint=_FORM) from None
+        fault = _fault(line, error)
+        raise InputError(fault, where=where, hint=hint_for(fault, _FORM)) from None
     if "response" not in fields:
         raise InputError("field 'response' is missing", where=where, hint=_FORM)
     return fields

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialbench.errors import InputError
+from dialbench.files.pretrained import silence
 from dialbench.metrics.base import Dense, MeanMetric, Metric
 from dialbench.metrics.overlap import NO_REFERENCES
 from dialbench.metrics.texts import Texts
@@ -118,6 +119,7 @@ class _Encoder:
         if self._encode is None:
             from sentence_transformers import SentenceTransformer
 
+            silence()
             model = SentenceTransformer(
                 str(self._folder), local_files_only=True, model_kwargs={"use_safetensors": True}
             )

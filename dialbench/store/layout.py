@@ -16,7 +16,7 @@ import hashlib
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +90,11 @@ class Store:
                 shutil.rmtree(folder)
             folder.mkdir(parents=True, exist_ok=True)
         return folder
+
+    def drop_empty_work(self, job: Job) -> None:
+        """Removes the working folder of a job if nothing is in it."""
+        with suppress(OSError):
+            (self._trained_folder(job) / "work").rmdir()
 
     def trained(self, job: Job) -> Path | None:
         """The folder that `Adapter.load` reads, every file compared with its checksum.

@@ -41,6 +41,7 @@ def locked(folder: Path) -> Iterator[None]:
     lock, owner = FileLock(folder / LOCK), folder / OWNER
     with storing(folder):
         folder.mkdir(parents=True, exist_ok=True)
+    with storing(folder / LOCK):
         try:
             lock.acquire(timeout=0)
         except Timeout:

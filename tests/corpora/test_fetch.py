@@ -28,6 +28,7 @@ class Behaviour:
     statuses: list[int] = field(default_factory=list)
     ranges: bool = True
     tells_length: bool = True
+    length: str = ""
     silent: bool = False
     location: str = ""
     wrong_start: bool = False
@@ -60,6 +61,8 @@ class _Handler(BaseHTTPRequestHandler):
             return
         body = how.content[start:]
         headers = {"Content-Length": str(len(body))} if how.tells_length else {}
+        if how.length:
+            headers["Content-Length"] = how.length
         if start:
             told = start - how.wrong_start
             headers["Content-Range"] = f"bytes {told}-{len(how.content) - 1}/{len(how.content)}"
@@ -181,6 +184,16 @@ def test_a_stale_part_is_found_out(server, tmp_path: Path) -> None:
     (tmp_path / "corpus.bin.part").write_bytes(b"other bytes")
     assert "wrong checksum" in _fails(url, tmp_path / "corpus.bin")
     fetch(url, tmp_path / "corpus.bin", sha256=SHA256, patience=QUICK)
+
+
+@pytest.mark.parametrize("length", ["9" * 5000, "-1", "x", "٣"])
+def test_a_length_that_is_none_counts_as_none(server, tmp_path: Path, length: str) -> None:
+    url, behaviour = server
+    behaviour.length = length.encode().decode("latin-1")
+    sizes: list[int | None] = []
+    progress = lambda had, size: sizes.append(size)  # noqa: E731
+    fetch(url, tmp_path / "a", sha256=SHA256, progress=progress, patience=QUICK)
+    assert set(sizes) == {None}
 
 
 def test_without_a_length_the_checksum_decides(server, tmp_path: Path) -> None:

@@ -193,3 +193,12 @@ def test_any_text_survives(
 def test_a_file_never_bears_the_name_of_a_known_corpus(tmp_path: Path) -> None:
     assert jsonl.card(tmp_path / "demo.jsonl.xz").name == "own-demo"
     assert jsonl.card(tmp_path / "mine.jsonl").name == "mine"
+
+
+def test_half_a_character_names_its_line_and_how_to_go_on(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"turns": ["a", "b"]}\n' + r'{"turns": ["a", "\ud83d"]}' + "\n")
+    with pytest.raises(InputError) as error:
+        jsonl.read(path)
+    assert error.value.where == f"{path}:2"
+    assert r"write \ufffd in its place" in error.value.hint

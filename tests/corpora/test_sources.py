@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import errno
 import functools
 import hashlib
 import io
 import os
+import random
 import tarfile
 import threading
 import zipfile
@@ -199,3 +201,37 @@ def test_a_damaged_archive(tmp_path: Path, damage: str) -> None:
     with pytest.raises(InputError, match="is no usable archive"):
         unpack(path, tmp_path / "data", {"a.txt": Member("toy/a.txt")})
     assert not (tmp_path / "data/toy/a.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("packing", "damage"),
+    [("xz", "cut"), ("bz2", "cut"), ("gz", "cut"), ("xz", "changed"), ("bz2", "changed")],
+)
+def test_damage_within_a_packed_archive_is_one_line_and_leaves_nothing(
+    tmp_path: Path, packing: str, damage: str
+) -> None:
+    archive = tmp_path / f"a.tar.{packing}"
+    content = bytes(random.Random(1).choices(b"abcdefgh", k=400_000))
+    with tarfile.open(archive, f"w:{packing}") as packed:
+        entry = tarfile.TarInfo("a.txt")
+        entry.size = len(content)
+        packed.addfile(entry, io.BytesIO(content))
+    whole = archive.read_bytes()
+    middle = len(whole) // 2
+    wrong = whole[:middle] if damage == "cut" else whole[:middle] + bytes(99) + whole[middle + 99 :]
+    archive.write_bytes(wrong)
+    with pytest.raises(InputError, match="is no usable archive") as error:
+        unpack(archive, tmp_path, {"a.txt": Member("out/a.txt")})
+    assert "\n" not in error.value.message
+    assert list(tmp_path.glob("out/*")) == []
+
+
+def test_a_refusing_disk_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = _zip(tmp_path / "a.zip", {"a.txt": b"hello"})
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("shutil.copyfileobj", full)
+    with pytest.raises(OSError, match="No space left"):
+        unpack(archive, tmp_path, {"a.txt": Member("a.txt")})

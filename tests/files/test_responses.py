@@ -187,3 +187,13 @@ def test_a_response_that_is_not_unicode_keeps_the_old_file(tmp_path: Path) -> No
         write_responses(tmp_path / "r.jsonl", [(example, "half a pair: \ud83d")])
     assert [response for _, response in read_responses(tmp_path / "r.jsonl")] == ["old"]
     assert [path.name for path in tmp_path.iterdir()] == ["r.jsonl"]
+
+
+@pytest.mark.parametrize("half", [r"\ud800", r"\udfff x", r"\ud800\ud800"])
+def test_half_a_character_names_its_line_and_how_to_go_on(tmp_path: Path, half: str) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"response": "fine"}\n{"response": "' + half + '"}\n')
+    with pytest.raises(InputError) as error:
+        list(read_responses(path))
+    assert error.value.where == f"{path}:2"
+    assert r"write \ufffd in its place" in error.value.hint

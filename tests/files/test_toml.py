@@ -39,7 +39,7 @@ def test_a_users_file_is_read(tmp_path: Path) -> None:
         ("[[part]]\nsize = 1\nsise = 2\n", "mine.toml:part[0].sise: "),
         ("", "mine.toml:part: Field required"),
         ("[[part]\n", "mine.toml: this is no TOML: "),
-        (None, "--preset: the preset cannot be read ("),
+        (None, "mine.toml cannot be read (No such file or directory)"),
     ],
 )
 def test_a_fault_is_one_line_with_file_and_key(

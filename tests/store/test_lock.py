@@ -94,6 +94,13 @@ def test_a_folder_that_cannot_be_made_or_written(
         pass
 
 
+def test_a_lock_that_cannot_be_taken_is_named_itself(tmp_path: Path) -> None:
+    (tmp_path / ".lock").mkdir()
+    with pytest.raises(StorageError) as error, locked(tmp_path):
+        pass
+    assert error.value.where == str(tmp_path / ".lock")
+
+
 def test_a_program_started_by_the_holder_does_not_keep_the_lock(tmp_path: Path) -> None:
     with locked(tmp_path):
         sleeper = subprocess.Popen(["sleep", "60"])
