@@ -13,11 +13,12 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dialbench.metrics.ngrams import stable_order
 from dialbench.metrics.texts import Ragged
 
 _THRESHOLD = 0.72
-_CHUNK, _BLOCK = 128, 1 << 15
-_LONG = 192
+_CHUNK = 128
+_NEAR, _BLOCK = 240, 1 << 15
 
 Ints = NDArray[np.int64]
 Gaps = Sequence[tuple[int, int]]
@@ -33,8 +34,8 @@ def runs(texts: Ragged, chosen: NDArray[np.bool_]) -> Ints:
 
 def mtld(texts: Ragged) -> float:
     """MTLD of joined texts that hold at least one token: the mean over both directions."""
-    tokens = texts.values
-    return _mean(len(tokens), (sum(share for _, share in _read(own, 0)) for own in _ways(tokens)))
+    ways = (texts.values, texts.values[::-1])
+    return _mean(len(texts.values), (sum(share for _, share in _factors(way)) for way in ways))
 
 
 class GappedMtld:
@@ -42,7 +43,7 @@ class GappedMtld:
 
     def __init__(self, texts: Ragged) -> None:
         self._size = len(texts.values)
-        self._directions = [_Factors(tokens) for tokens in _ways(texts.values)]
+        self._directions = [_Direction(tokens) for tokens in (texts.values, texts.values[::-1])]
 
     def value(self, gaps: Ints) -> float:
         """The value without the (gaps, 2) gaps, which leave at least one token."""
@@ -51,16 +52,12 @@ class GappedMtld:
         return _mean(left, (factors.count(own.tolist()) for factors, own in both))
 
 
-def _ways(tokens: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    return tokens, tokens[::-1]
-
-
 def _mean(size: int, factors: Iterable[float]) -> float:
     # Where there is not even a part of a factor all tokens differ.
     return sum(size / (count or 1.0) for count in factors) / 2
 
 
-class _Factors:
+class _Direction:
     """How many factors of MTLD a text has in one direction, whatever gaps are left out of it.
 
     A factor that touches no gap ends where it ends in the whole text, so only those across a gap
@@ -72,7 +69,7 @@ class _Factors:
 
     def __init__(self, tokens: NDArray[np.int32]) -> None:
         self._tokens = tokens
-        self._ends = array("q", _ends(tokens).tobytes())
+        self._ends = array("q", _near_ends(tokens).tobytes())
         self._bridges: dict[tuple[int, int, int], int] = {}
 
     def count(self, gaps: Gaps) -> float:
@@ -98,7 +95,7 @@ class _Factors:
 
     def _end(self, start: int) -> int:
         """The end of a factor in the whole text; beyond it where there is none."""
-        self._ends[start] = next(_read(self._tokens, start))[0]
+        self._ends[start] = next(_factors(self._tokens, start))[0]
         return self._ends[start]
 
     def _across(self, start: int, gaps: Gaps) -> tuple[int, float]:
@@ -107,39 +104,40 @@ class _Factors:
             key = (start, *gaps[0])
             end = self._bridges.get(key)
             if not end:
-                end = self._bridges[key] = next(_read(self._tokens, start, gaps[:1]))[0]
+                end = self._bridges[key] = next(_factors(self._tokens, start, gaps[:1]))[0]
             following = gaps[1][0] if len(gaps) > 1 else len(self._tokens)
             if end <= following:
                 return end, 1.0
-        return next(_read(self._tokens, start, gaps))
+        return next(_factors(self._tokens, start, gaps))
 
 
-def _read(tokens: NDArray[np.int32], start: int, gaps: Gaps = ()) -> Iterator[tuple[int, float]]:
-    """The end of each factor, and 1; last a place beyond the text and the share of a factor left.
+def _factors(
+    tokens: NDArray[np.int32], start: int = 0, gaps: Gaps = ()
+) -> Iterator[tuple[int, float]]:
+    """Where each factor ends, and 1; last a place beyond the text and the share of what is left.
 
-    A factor ends with the token at which types / tokens reaches the threshold (`<=`), which only
-    a token that is there already can bring about. None may end before the first gap.
+    Only a token that is there already can end a factor. None may end before the first gap.
     """
     types: set[int] = set()
-    length = 0
+    add, length = types.add, 0
     for stop, following in gaps[:1]:
-        types, length, start = set(tokens[start:stop].tolist()), stop - start, following
+        types.update(tokens[start:stop].tolist())
+        length, start = stop - start, following
     for place, chunk in _chunks(tokens, start, gaps[1:]):
         for count, token in enumerate(chunk, 1):
             if token not in types:
-                types.add(token)
+                add(token)
             elif len(types) / (length + count) <= _THRESHOLD:
                 yield place + count, 1.0
-                types = set()
+                types.clear()
                 length = -count
         length += len(chunk)
-    share = (1 - len(types) / length) / (1 - _THRESHOLD) if length else 0.0
-    yield len(tokens) + 1, share
+    yield len(tokens) + 1, (1 - len(types) / length) / (1 - _THRESHOLD) if length else 0.0
 
 
 def _chunks(tokens: NDArray[np.int32], start: int, gaps: Gaps) -> Iterator[tuple[int, list[int]]]:
+    size = _CHUNK
     for stop, following in (*gaps, (len(tokens), 0)):
-        size = _CHUNK
         while start < stop:
             yield start, tokens[start : min(start + size, stop)].tolist()
             start += size
@@ -147,35 +145,36 @@ def _chunks(tokens: NDArray[np.int32], start: int, gaps: Gaps) -> Iterator[tuple
         start = following
 
 
-def _ends(tokens: NDArray[np.int32]) -> Ints:
-    """(tokens,) where the factor ends that starts at each token; 0 where it is a long one."""
-    before = _last_places(tokens)
-    ends = np.zeros(len(tokens), np.int64)
+def _near_ends(tokens: NDArray[np.int32]) -> Ints:
+    """(tokens,) where the factor ends that starts at each token; 0 where that is far away.
+
+    All factors of a block grow by a token at a time.
+    """
+    ends, before = np.zeros(len(tokens), np.int64), _last_places(tokens)
     for first in range(0, len(tokens), _BLOCK):
         starts = np.arange(first, min(first + _BLOCK, len(tokens)), dtype=np.int32)
-        repeated = np.zeros(len(starts), np.int16)
-        lengths = np.zeros(len(starts), np.int16)
-        for length, least in enumerate(_repeats_needed(), 1):
-            last = before[first + length - 1 : first + length - 1 + len(starts)]
-            reached = slice(len(last))
-            repeated[reached] += last >= starts[reached]
-            ended = (repeated[reached] >= least) & (lengths[reached] == 0)
-            np.copyto(lengths[reached], length, where=ended)
-        ends[starts] = np.where(lengths, starts + lengths, 0)
+        repeated, length = np.zeros((2, len(starts)), np.uint8)
+        going = np.ones(len(starts), np.bool_)
+        for token, least in enumerate(_REPEATS_THAT_END, first):
+            last = before[token : token + len(starts)]
+            here = slice(len(last))
+            repeated[here] += last >= starts[here]
+            length += going
+            going[here] &= repeated[here] < least
+        ends[starts] = np.where(going, 0, starts + length)
     return ends
 
 
-def _repeats_needed() -> list[int]:
-    """How many repeated tokens end a factor of 1, 2, ... tokens."""
-    return [
-        sum((length - repeated) / length > _THRESHOLD for repeated in range(length))
-        for length in range(1, _LONG + 1)
-    ]
+_REPEATS_THAT_END = [
+    next(count for count in range(size + 1) if (size - count) / size <= _THRESHOLD)
+    for size in range(1, _NEAR + 1)
+]
+"""How many repeated tokens end a factor of 1, 2, ... tokens."""
 
 
 def _last_places(tokens: NDArray[np.int32]) -> NDArray[np.int32]:
     """(tokens,) where each token stood last before, -1 where it is new."""
-    order = np.argsort(tokens, kind="stable")
+    order = stable_order(tokens)
     same = tokens[order[1:]] == tokens[order[:-1]]
     last = np.full(len(tokens), -1, np.int32)
     last[order[1:][same]] = order[:-1][same]

@@ -70,9 +70,9 @@ class Mtld(_Joined):
         """(k,) values; only factors near responses left out are read again."""
         holding = kept[:, np.unique(groups[statistics.lengths > 0])].any(axis=1)
         values = np.full(len(kept), np.nan)
+        gapped = statistics.once(GappedMtld)
         for choice in np.flatnonzero(holding):
-            gaps = runs(statistics, ~kept[choice][groups])
-            values[choice] = statistics.once(GappedMtld).value(gaps)
+            values[choice] = gapped.value(runs(statistics, ~kept[choice][groups]))
         return values
 
 

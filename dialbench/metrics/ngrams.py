@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from dialbench.metrics.texts import Ragged
 
 _LARGEST = 2**63 - 1
+_DENSE = 4
+_DIGIT = 16
 
 
 def ngram_counts(texts: Ragged, n: int) -> NDArray[np.int64]:
@@ -63,16 +65,32 @@ def distinct(codes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def occurrences(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The different codes in ascending order, and how often each occurs."""
+    if codes.max(initial=0) < _DENSE * len(codes):
+        counts = np.bincount(codes)
+        different = np.flatnonzero(counts)
+        return different, counts[different]
     ordered = np.sort(codes)
     ends = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]), len(ordered) - 1)
-    ends = ends[: len(ordered)]
     return ordered[ends], np.diff(ends, prepend=-1)
 
 
 def renumber(codes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The codes as numbers 0, 1, ... without gaps."""
-    numbers: NDArray[np.int64] = np.unique(codes, return_inverse=True)[1]
+    """The codes, 0 or more, as numbers 0, 1, ... without gaps and in the same order."""
+    order = stable_order(codes)
+    ordered = codes[order]
+    numbers = np.empty(len(codes), np.int64)
+    numbers[order] = np.cumsum(np.append(False, ordered[1:] != ordered[:-1])[: len(codes)])
     return numbers
+
+
+def stable_order(codes: NDArray[np.integer]) -> NDArray[np.intp]:
+    """The places of codes, 0 or more, by ascending code; of equal codes the first place first."""
+    order = np.argsort(codes.astype(np.uint16), kind="stable")
+    # numpy counts 16 bits instead of comparing them: a third of the time of sorting by all.
+    for shift in range(_DIGIT, int(codes.max(initial=0)).bit_length(), _DIGIT):
+        digit = (codes >> shift).astype(np.uint16)
+        order = order[np.argsort(digit[order], kind="stable")]
+    return order
 
 
 def common_ngrams(one: Ragged, other: Ragged, n: int) -> NDArray[np.int64]:
