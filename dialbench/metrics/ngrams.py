@@ -65,7 +65,7 @@ def distinct(codes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def occurrences(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The different codes in ascending order, and how often each occurs."""
-    if codes.max(initial=0) < _DENSE * len(codes):
+    if codes.max(initial=0) <= _DENSE * len(codes):
         counts = np.bincount(codes)
         different = np.flatnonzero(counts)
         return different, counts[different]

@@ -6,6 +6,7 @@ import hashlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -15,6 +16,8 @@ from dialbench.records import Answers
 from dialbench.text.tokenizer import Tokenizer
 
 T = TypeVar("T")
+_BATCH = 1 << 10
+"""Texts that are numbered at a time."""
 
 
 class Interner(dict[str, int]):
@@ -96,8 +99,9 @@ class Ragged(Shared):
     def build(cls, token_lists: Iterable[list[str]]) -> Ragged:
         """The texts, numbered from scratch."""
         column = _Column(Interner())
-        for tokens in token_lists:
-            column.append(tokens)
+        stream = iter(token_lists)
+        while batch := list(islice(stream, _BATCH)):
+            column.extend(batch)
         return column.ragged()
 
     @classmethod
@@ -217,14 +221,16 @@ class Texts(Shared):
         )
         dialogues: list[str] = []
         contexts: list[tuple[str, ...]] = []
-        for example, response, *others in pairs:
-            responses.append((response,))
-            references.append(example.references)
-            alternatives.append(others)
-            known = bool(dialogues) and dialogues[-1] == example.dialogue_id
-            dialogues.append(dialogues[-1] if known else example.dialogue_id)
+        same: dict[str, str] = {}
+        stream = iter(pairs)
+        while batch := list(islice(stream, _BATCH)):
+            responses.extend([answers[1:2] for answers in batch])
+            references.extend([answers[0].references for answers in batch])
+            alternatives.extend([answers[2:] for answers in batch])
+            ids = [answers[0].dialogue_id for answers in batch]
+            dialogues.extend(map(same.setdefault, ids, ids))
             if verbatim:
-                contexts.append(example.context)
+                contexts.extend(answers[0].context for answers in batch)
         return cls(
             responses.ragged(),
             references.ragged(),
@@ -311,18 +317,17 @@ class _Column:
         self._number = words.__getitem__
         self._words = words
         self._values = array("i")
-        self._offsets = array("q", [0])
+        self._lengths = array("q")
 
-    def __len__(self) -> int:
-        return len(self._offsets) - 1
-
-    def append(self, tokens: list[str]) -> None:
-        self._values.extend(map(self._number, tokens))
-        self._offsets.append(len(self._values))
+    def extend(self, token_lists: Iterable[list[str]]) -> None:
+        lists = list(token_lists)
+        self._lengths.extend(map(len, lists))
+        numbers = map(self._number, chain.from_iterable(lists))
+        self._values.frombytes(np.fromiter(numbers, np.int32).tobytes())
 
     def ragged(self) -> Ragged:
         values = np.asarray(self._values, np.int32)
-        return Ragged(values, np.asarray(self._offsets, np.int64), self._words)
+        return Ragged(values, _offsets(np.asarray(self._lengths, np.int64)), self._words)
 
 
 class _Owned:
@@ -331,13 +336,13 @@ class _Owned:
     def __init__(self, words: Interner, tokenize: Tokenizer, *, verbatim: bool) -> None:
         self.said: list[str] = []
         self._column = _Column(words)
-        self._owned = array("q", [0])
+        self._owned = array("q")
         self._tokenize, self._verbatim = tokenize, verbatim
 
-    def append(self, texts: Sequence[str]) -> None:
-        for text in texts:
-            self._column.append(self._tokenize(text))
-        self._owned.append(len(self._column))
+    def extend(self, each: Sequence[Sequence[str]]) -> None:
+        texts = list(chain.from_iterable(each))
+        self._column.extend(map(self._tokenize, texts))
+        self._owned.extend(map(len, each))
         if self._verbatim:
             self.said.extend(texts)
 
@@ -345,4 +350,4 @@ class _Owned:
         return self._column.ragged()
 
     def offsets(self) -> NDArray[np.int64]:
-        return np.asarray(self._owned, np.int64)
+        return _offsets(np.asarray(self._owned, np.int64))

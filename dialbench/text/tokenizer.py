@@ -12,6 +12,7 @@ import re
 import string
 import unicodedata
 from collections.abc import Callable, Iterable
+from itertools import chain
 
 from dialbench.errors import UnknownName
 
@@ -30,6 +31,7 @@ _QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"'})
 # DailyDialog writes many contractions as "I ’ m"; read as three words they would count as
 # other words than everybody else's "I'm".
 _TORN = re.compile(r"(?<=\w) ' (?=(?:s|m|d|re|ve|ll|t)\b)")
+_LONGEST_PIECE, _MOST_PIECES = 64, 1 << 18
 _CLOSING = set(",.!?;:)]}%") | {"..."}
 _OPENING = set("([{$#")
 
@@ -39,10 +41,25 @@ def tokenize(text: str) -> list[str]:
 
     `<unk>` stays one token. Text without any token gives an empty list.
     """
-    text = text.translate(_QUOTES).lower()
+    text = (text if text.isascii() else text.translate(_QUOTES)).lower()
     if " ' " in text:
         text = _TORN.sub("'", text)
-    return _TOKEN.findall(text)
+    return list(chain.from_iterable(map(_PIECES.__getitem__, text.split())))
+
+
+class _Pieces(dict[str, tuple[str, ...]]):
+    """The tokens of what stands between white space; those of most pieces are asked for again."""
+
+    def __missing__(self, piece: str) -> tuple[str, ...]:
+        tokens = tuple(_TOKEN.findall(piece))
+        if len(piece) <= _LONGEST_PIECE:
+            if len(self) >= _MOST_PIECES:
+                self.clear()
+            self[piece] = tokens
+        return tokens
+
+
+_PIECES = _Pieces()
 
 
 def detokenize(tokens: Iterable[str]) -> str:
