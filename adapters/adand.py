@@ -17,7 +17,7 @@ paper's bag-of-words loss is not in the code, and not here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from torch import Tensor
@@ -182,8 +182,8 @@ class TopicModel(LSTMModel):
         learnt = told + kl_weight(step, c.topic_annealing) * divergence  # (B,)
         learnt = learnt + c.diversity * self.topics.closeness()
         sums = {"topical_words": told.sum().detach(), "kl": divergence.sum().detach()}
-        total = words.total + learnt.mean()
-        return Losses(total, {**words.parts, **sums}, words.tokens, words.examples)
+        parts, topics = {**words.parts, **sums}, learnt.mean()
+        return replace(words, total=words.total + topics, by_example=topics, parts=parts)
 
 
 class BothModel(TopicModel, ContextModel):
@@ -233,7 +233,7 @@ class AdaNDTopic(LSTMAdapter):
         paper=_PAPER,
         year=2020,
     )
-    version = 2
+    version = 3
     Config = TopicConfig
     config: TopicConfig
     Model: ClassVar[type[TopicModel]] = TopicModel

@@ -14,7 +14,7 @@ take. The code of SVT trains its own model with z=0 for that; the plain one serv
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, cast
 
 import torch
@@ -22,8 +22,9 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from dialbench.adapter import Adapter, Card, Run
-from dialbench.neural.data import Batch
+from dialbench.neural.data import Batch, Encoded
 from dialbench.neural.model import DialogueModel, Losses, State, word_loss
+from dialbench.neural.training import Trainer
 from dialbench.text.vocabulary import BOS
 
 from .blocks.attention import DecoderLayer, KeysValues, trained
@@ -79,6 +80,7 @@ class CVAEConfig(LatentTransformerConfig):
 class LatentTransformerModel(TransformerModel):
     """A Transformer with latent variables."""
 
+    variational: ClassVar[bool] = True
     criterion: ClassVar[tuple[str, ...]] = ("nll", "kl")
     config: LatentTransformerConfig
 
@@ -208,6 +210,12 @@ class LatentTransformer(WordAdapter):
             base = trained_base(self.name, run.base, Transformer, "Use start=scratch.")
             cast(LatentTransformerModel, model).take(weights_of(base, self))
         return model
+
+    def trainer(self, model: DialogueModel, train: Encoded, valid: Encoded, run: Run) -> Trainer:
+        """As of any system; what starts from a Transformer was warmed up with it."""
+        started = self.config.start == "transformer"
+        config = replace(self.config, warmup=0) if started else self.config
+        return Trainer(model, train, valid, config, run)
 
     def warnings(self) -> list[str]:
         """A latent variable that carries nothing, or whose KL never had its full weight."""

@@ -65,6 +65,7 @@ class CVAELSTMModel(LSTMModel):
 
     criterion: ClassVar[tuple[str, ...]] = ("nll", "kl")
     training_only: ClassVar[tuple[str, ...]] = ("posterior", "bag")
+    variational: ClassVar[bool] = True
 
     def __init__(self, config: CVAELSTMConfig, vocabulary: int) -> None:
         super().__init__(config, vocabulary)

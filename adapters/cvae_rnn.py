@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from dialbench.adapter import Card
 from dialbench.neural.data import Batch
-from dialbench.neural.model import DialogueModel, Losses, State, word_loss
+from dialbench.neural.model import DialogueModel, Losses, State, WordOutput, word_loss
 from dialbench.text.vocabulary import EOS, PAD
 
 from .blocks.embedding import WordAdapter, WordConfig, WordEmbedding
@@ -58,7 +58,7 @@ class CVAERNNConfig(WordConfig):
     context_tokens: int = 40
     learning_rate: float = 1e-3
     batch_size: int = 30
-    warmup: int = 0
+    warmup: float = 0
     hidden: int = 300
     decoder_hidden: int = 400
     latent: int = 200
@@ -76,6 +76,7 @@ class CVAERNNModel(Unattended):
 
     criterion: ClassVar[tuple[str, ...]] = ("nll", "kl")
     training_only: ClassVar[tuple[str, ...]] = ("posterior", "bag")
+    variational: ClassVar[bool] = True
 
     def __init__(self, config: CVAERNNConfig, vocabulary: int) -> None:
         super().__init__()
@@ -88,7 +89,7 @@ class CVAERNNModel(Unattended):
         self.prior = two_layers(2 * h, config.latent_hidden, 2 * z)
         self.bridge = nn.Linear(2 * h + z, config.decoder_hidden)
         self.decoder = StackedGRU(e, config.decoder_hidden, 1, 0.0)
-        self.output = nn.Linear(config.decoder_hidden, vocabulary)
+        self.output = WordOutput(config.decoder_hidden, vocabulary)
         self.bag = two_layers(2 * h + z, config.latent_hidden, vocabulary)
 
     def utterances(self, tokens: Tensor) -> Tensor:
@@ -125,9 +126,10 @@ class CVAERNNModel(Unattended):
         kl = posterior.divergence(Gaussian.of(self.prior(c))).sum()
         bag = bag_nll(self.bag(given), batch.target).sum()
         weighted = annealing_weight(step, self.kl_annealing) * kl
-        total = (words.total * words.tokens + weighted + bag) / words.examples
+        spelt = words.total * words.tokens
         parts = {**words.parts, "kl": kl.detach(), "bow": bag.detach()}
-        return replace(words, total=total, parts=parts)
+        total = (spelt + weighted + bag) / words.examples
+        return replace(words, total=total, by_example=total, parts=parts)
 
 
 def speakers(turns: Conversation) -> Tensor:

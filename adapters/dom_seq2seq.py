@@ -24,11 +24,12 @@ from dialbench.neural.data import Batch, Encoded, Ints, Ragged
 from dialbench.neural.decoding import beam_search
 from dialbench.neural.model import DialogueModel
 from dialbench.neural.randomness import seed_of
+from dialbench.neural.training import Trainer
 from dialbench.records import Decoding, Split
 
 from .blocks.bases import continued, take, trained_base, weights_of
 from .blocks.domains import Domains
-from .seq2seq_lstm import LSTMAdapter, LSTMConfig, LSTMModel, Seq2SeqLSTM
+from .seq2seq_lstm import LSTMAdapter, LSTMConfig, LSTMModel, LSTMTrainer, Seq2SeqLSTM
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,8 @@ class DOMSeq2Seq(LSTMAdapter):
         """
         base = trained_base(self.name, run.base, Seq2SeqLSTM)
         self.vocabulary = base.vocabulary
-        data, held = self._encode(train), self._encode(valid)
+        self.examples = data = self._encode(train)
+        held = self._encode(valid)
         c, seed = self.config, seed_of(run.seed, "domains")
         self.domains, found = Domains.fit(data.source, c.domains, c.features, seed)
         held_found = self.domains.logs(held.source).argmax(1).numpy()
@@ -112,6 +114,12 @@ class DOMSeq2Seq(LSTMAdapter):
             f"its {len(self.domains)} domains are k-means clusters of the tf-idf vectors of"
             " training contexts, since the corpus gives no labels"
         )
+
+    def trainer(self, model: DialogueModel, train: Encoded, valid: Encoded, run: Run) -> Trainer:
+        """As of Seq2Seq (LSTM), over the updates that this part of the examples has a right to."""
+        updates, whole = self.config.epoch_updates, self.examples or train
+        config = replace(self.config, epoch_updates=-(-updates * len(train) // len(whole)))
+        return LSTMTrainer(model, train, valid, config, run)
 
     def _train(
         self, generator: DialogueModel, data: Encoded, held: Encoded, run: Run, domain: int
@@ -167,5 +175,11 @@ def _of_domain(data: Encoded, found: Ints, domain: int) -> Encoded:
     def part(sequences: Ragged) -> Ragged:
         return replace(sequences, starts=sequences.starts[rows], ends=sequences.ends[rows])
 
-    parts = {name: part(getattr(data, name)) for name in ("contexts", "source", "target")}
-    return replace(data, ids=data.ids[rows], **parts)
+    return replace(
+        data,
+        ids=data.ids[rows],
+        contexts=part(data.contexts),
+        source=part(data.source),
+        target=part(data.target),
+        dialogues=None if data.dialogues is None else data.dialogues[rows],
+    )

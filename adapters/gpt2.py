@@ -8,21 +8,26 @@ and its end-of-text token is EOS.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dialbench.adapter import Card
+from dialbench.adapter import Card, Run
 from dialbench.neural.model import DialogueModel
+from dialbench.records import Context
 from dialbench.text.vocabulary import BOS, PAD, SEP
 
 from .blocks.causal import CausalModel, CausalSizes
+from .blocks.embedding import WordStart, inspect_vectors, start_words
 from .blocks.hub import Checkpoint
 from .blocks.tuning import TunedAdapter, TuningConfig
 
 
 @dataclass(frozen=True)
-class GPT2Config(TuningConfig):
+class GPT2Config(WordStart, TuningConfig):
     """Sizes and rates from scratch, and how pretrained weights are fine-tuned.
+
+    The output is tied to the word vectors and has no biases to start from.
 
     Attributes:
         layers, heads, embedding: of the stack from scratch; `embedding` is n.
@@ -31,7 +36,7 @@ class GPT2Config(TuningConfig):
     """
 
     learning_rate: float = 3e-4
-    warmup: int = 2_000
+    warmup: float = 2_000
     layers: int = 6
     heads: int = 8
     embedding: int = 256
@@ -57,7 +62,7 @@ class GPT2(TunedAdapter):
     """GPT-2, or a small model of its kind."""
 
     name = "gpt2"
-    version = 2
+    version = 3
     card = Card(
         title="GPT-2 (small, from scratch)",
         family="transformer",
@@ -82,6 +87,13 @@ class GPT2(TunedAdapter):
         return "GPT-2" if config.tune else "GPT-2 (zero-shot)"
 
     @classmethod
+    def inspect(cls, config: Any, contexts: Sequence[Context]) -> Mapping[str, Any]:
+        """The checksum of the checkpoint, or of the word vectors to start from."""
+        if config.weights:
+            return super().inspect(config, contexts)
+        return inspect_vectors(config.vectors, config.embedding)
+
+    @classmethod
     def open(cls, config: TuningConfig) -> Checkpoint:
         """The checkpoint that `weights` names, known to be a GPT-2."""
         checkpoint = super().open(config)
@@ -97,6 +109,12 @@ class GPT2(TunedAdapter):
             return super().build_model(size)
         sizes = CausalSizes(c.layers, c.heads, c.embedding, c.positions, c.dropout)
         return CausalModel(sizes, size, unused=(PAD, BOS, SEP))
+
+    def _fresh_model(self, run: Run) -> DialogueModel:
+        model = super()._fresh_model(run)
+        if not self.config.weights:
+            start_words(model, self.config, self.vocabulary, self.examples)
+        return model
 
     def warnings(self) -> list[str]:
         """What the paper does not say of corpora other than its first."""

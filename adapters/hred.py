@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from dialbench.adapter import Card
 from dialbench.neural.data import Batch
-from dialbench.neural.model import DialogueModel, Losses, State, word_loss
+from dialbench.neural.model import DialogueModel, Losses, State, WordOutput, word_loss
 
 from .blocks.embedding import WordAdapter, WordConfig, WordEmbedding
 from .blocks.hierarchical import ContextEncoder, Conversation, Unattended
@@ -65,7 +65,7 @@ class HREDModel(Unattended):
         # With less, the decoder learns to write long before it notices the context (docs/log.md).
         nn.init.xavier_uniform_(self.bridge.weight.detach()[:, :h], 3.0)
         self.decoder = StackedGRU(e, h, layers, dropout)
-        self.output = nn.Linear(h, vocabulary)
+        self.output = WordOutput(h, vocabulary)
 
     def utterances(self, tokens: Tensor) -> Tensor:
         """(U, W) tokens -> (U, 2h): the last layer's [last forward; first backward]."""
@@ -95,7 +95,7 @@ class HRED(WordAdapter):
     """The hierarchical recurrent encoder-decoder."""
 
     name = "hred"
-    version = 2
+    version = 3
     card = Card(
         title="HRED",
         family="recurrent",

@@ -20,15 +20,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from dialbench.adapter import Card, Run
-from dialbench.neural.data import Batch, Encoded, Ragged, Turns
+from dialbench.neural.data import Batch, Encoded
 from dialbench.neural.dropout import Dropout
-from dialbench.neural.model import DialogueModel, Losses, State, word_loss
+from dialbench.neural.model import DialogueModel, Losses, State, WordOutput, word_loss
 from dialbench.neural.randomness import uniforms
 from dialbench.neural.training import History, Trainer
 from dialbench.text.vocabulary import PAD
@@ -46,7 +45,6 @@ class LAEDConfig(WordConfig):
     How much is read and written, and the patience, are those of all systems of the AdaND paper.
 
     Attributes:
-        context_tokens: of all turns of a context together, separators between them counted.
         hidden: of every GRU; half of it for the one that reads utterances.
         actions: M, variables of an action.
         values: K, values of each variable.
@@ -61,7 +59,7 @@ class LAEDConfig(WordConfig):
     embedding: int = 200
     learning_rate: float = 1e-3
     batch_size: int = 30
-    warmup: int = 0
+    warmup: float = 0
     clip: float = 3.0
     patience: int = 5
     hidden: int = 512
@@ -78,31 +76,6 @@ class LAEDConfig(WordConfig):
         if self.hidden < 2 or self.values < 2:
             raise ValueError("hidden and values must be at least 2")
         self.demand_not_negative("attribute_weight")
-
-
-def latest(batch: Batch, limit: int) -> Turns:
-    """The turns of a batch, each context cut to its `limit` latest tokens.
-
-    A separator between two turns counts as one, so that what is left are the very words that
-    `source` keeps for systems to which a context is one string.
-    """
-    if batch.origin is None:
-        raise ValueError("only a batch cut from a split knows its turns")
-    data, rows = batch.origin
-    taken = data.contexts.take(rows)
-    starts, ends = data.turns.starts[taken.values], data.turns.ends[taken.values]
-    until = np.cumsum(ends - starts + 1)
-    behind = np.repeat(until[taken.ends - 1], taken.lengths) - until  # tokens of later turns
-    kept = behind < limit
-    pairs = np.stack([taken.values, np.maximum(starts, ends - (limit - behind))], 1)[kept]
-    distinct, places = np.unique(pairs, axis=0, return_inverse=True)
-    turns = Ragged(data.turns.values, distinct[:, 1], data.turns.ends[distinct[:, 0]])
-    lasts = np.cumsum(kept, dtype=np.int64)[taken.ends - 1]
-    # Numbered from 1, so that what pads the contexts becomes -1.
-    numbers = (places.reshape(-1) + 1).astype(np.int32)
-    contexts = Ragged(numbers, np.append(0, lasts[:-1]), lasts)
-    matrices = turns.padded(np.arange(len(distinct))), contexts.padded(np.arange(len(rows))) - 1
-    return Turns(*(torch.from_numpy(matrix).to(batch.source.device) for matrix in matrices))
 
 
 def imbalance(q: Tensor) -> Tensor:
@@ -153,7 +126,7 @@ class Writer(nn.Module):
         self.action = nn.Linear(config.actions * config.values, config.hidden)
         self.gru = StackedGRU(config.embedding, config.hidden, 1, 0.0)
         self.dropout = Dropout(config.dropout)
-        self.output = nn.Linear(config.hidden, vocabulary)
+        self.output = WordOutput(config.hidden, vocabulary)
 
     def begin(self, y: Tensor) -> Tensor:
         """(B, M, K) -> (B, hidden)."""
@@ -200,6 +173,7 @@ class LAEDModel(DialogueModel):
 
     criterion: ClassVar[tuple[str, ...]] = ("nll", "policy")
     training_only: ClassVar[tuple[str, ...]] = ("autoencoder",)
+    variational: ClassVar[bool] = True
 
     def __init__(self, config: LAEDConfig, vocabulary: int) -> None:
         super().__init__()
@@ -217,7 +191,7 @@ class LAEDModel(DialogueModel):
 
     def read(self, batch: Batch) -> Tensor:
         """The contexts c, (B, h)."""
-        turns = latest(batch, self.config.context_tokens)
+        turns = batch.turns
         vectors = self.dropout(self.embedding(turns.tokens))
         utterances = self.utterance(vectors, turns.tokens.ne(PAD))
         return self.context(Conversation.gather(utterances, turns.contexts))  # type: ignore[no-any-return]
@@ -295,9 +269,10 @@ def _nll(logits: Tensor, y: Tensor) -> Tensor:
 
 
 def _sum(words: Losses, further: Tensor, parts: dict[str, Tensor]) -> Losses:
-    """Words per token, and what is an average of its own."""
+    """Words per token, and what is a mean over the examples."""
     detached = {name: part.detach() for name, part in parts.items()}
-    return Losses(words.total + further, {**words.parts, **detached}, words.tokens, words.examples)
+    parts = {**words.parts, **detached}
+    return replace(words, total=words.total + further, by_example=further, parts=parts)
 
 
 class LAEDTrainer(Trainer):
@@ -320,9 +295,13 @@ class LAEDTrainer(Trainer):
         return self._first + self.config.epochs
 
     @property
+    def steady(self) -> int:
+        """Those of the first stage, since the second is what answers."""
+        return self.config.autoencoder_updates
+
+    @property
     def _first(self) -> int:
-        updates = math.ceil(len(self.train) / self.config.batch_size)  # an epoch
-        return self.config.autoencoder_updates // updates
+        return self.config.autoencoder_updates // self.epoch_length
 
     def _goes_on(self) -> bool:
         # Losses of before say nothing: patience begins with the first epoch that learns answers.
@@ -333,7 +312,7 @@ class LAED(WordAdapter):
     """Latent actions from an autoencoder."""
 
     name = "laed"
-    version = 2
+    version = 3
     card = Card(
         title="LAED",
         family="variational",

@@ -10,10 +10,11 @@ deviation gamma / sqrt(fan-in).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, cast
 
-from torch import nn
+from torch import Tensor, nn
 
 from dialbench.adapter import Card
 from dialbench.neural.model import DialogueModel
@@ -23,6 +24,7 @@ from .blocks.embedding import WordAdapter
 from .blocks.randomized import RandomLinear, RedrawAtInference, RedrawEvery, Redrawn
 from .transformer import TransformerConfig, TransformerModel
 
+_PAPER_EMBEDDING = 300
 Layout = Literal["alt", "full", "seq-1", "seq-2"]
 
 
@@ -34,14 +36,23 @@ class PaRaFormerConfig(TransformerConfig):
         layout: which layers are randomized, in encoder and decoder alike: every other one
             (alt), all (full), the first half (seq-1) or the second half (seq-2).
         alt_first: whether layout alt begins with a randomized (P) or a regular (R) layer.
-        redraw_every: when training draws anew; `step` is an experiment of ours.
+        behind_random: times the usual start of trained maps that read what random ones give;
+            smaller, the context stands out sooner against the draws.
+        redraw_every: when training draws anew; `step`, every `redraw_updates`, is an experiment
+            of ours. A draw at an epoch's start holds until the next such update.
         redraw_at_inference: whether each context, each batch or nothing gets weights of its own.
     """
 
     layout: Layout = "alt"
     alt_first: Literal["P", "R"] = "P"
+    behind_random: float = 1.0
     redraw_every: RedrawEvery = "epoch"
+    redraw_updates: int = 1
     redraw_at_inference: RedrawAtInference = "per_context"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.demand_positive("behind_random", "redraw_updates")
 
     def spreads(self) -> tuple[float, float]:
         """Standard deviations of the self-attention and of the feed-forward draws."""
@@ -50,14 +61,22 @@ class PaRaFormerConfig(TransformerConfig):
 
 @dataclass(frozen=True)
 class NormalConfig(PaRaFormerConfig):
-    """Variant N: N(0, sigma_sa^2) for attention, N(0, sigma_ff^2) for feed-forward."""
+    """Variant N: N(0, sigma_sa^2) for attention, N(0, sigma_ff^2) for feed-forward.
+
+    A sum over n inputs grows with the root of n, so that the sigmas are scaled to what they are
+    worth at the paper's size.
+
+    Attributes:
+        sigma_sa, sigma_ff: at an embedding of 300.
+    """
 
     sigma_sa: float = 0.01
     sigma_ff: float = 0.05
 
     def spreads(self) -> tuple[float, float]:
-        """The two sigmas."""
-        return self.sigma_sa, self.sigma_ff
+        """The two sigmas at this embedding."""
+        scale = (_PAPER_EMBEDDING / self.embedding) ** 0.5
+        return self.sigma_sa * scale, self.sigma_ff * scale
 
 
 @dataclass(frozen=True)
@@ -101,6 +120,14 @@ class PaRaFormerModel(Redrawn, TransformerModel):
             return RandomLinear(inputs, outputs, bias=bias, spread=spread)
 
         return make
+
+    def behind_random(self) -> Iterator[Tensor]:
+        """Of randomized layers the output maps of self-attention, and the second feed-forward."""
+        for layers in (self.encoder, self.decoder):
+            for layer, randomized in zip(layers, self._randomized, strict=True):
+                if randomized:
+                    yield cast(Any, layer).attention.output.weight
+                    yield cast(Any, layer).feed_forward.second.weight
 
     def attention_maps(self, layer: int) -> MakeLinear:
         """Random query, key and value maps in randomized layers."""

@@ -9,8 +9,9 @@ drawn at the start of every epoch and for every context that is answered.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -55,7 +56,10 @@ class RLTransformerConfig(TransformerConfig):
         rlff_encoder, rlff_decoder: whether the feed-forward networks are.
         links: whether inputs reach the trained maps directly too, beside the random ones.
         draws: the paper's Xavier spreads, or everywhere N(0, 0.1^2) or U(0, 0.01).
-        redraw_every: when training draws anew; `step` is an experiment of ours.
+        behind_random: times the usual start of what trained maps read of random ones; smaller,
+            the context stands out sooner against the draws.
+        redraw_every: when training draws anew; `step`, every `redraw_updates`, is an experiment
+            of ours. A draw at an epoch's start holds until the next such update.
         redraw_at_inference: whether each context, each batch or nothing gets weights of its own;
             those of one context take 53 MB, in bfloat16 half of it, and answer_batch says how many
             there are at once.
@@ -70,12 +74,14 @@ class RLTransformerConfig(TransformerConfig):
     rlff_decoder: bool = False
     links: bool = True
     draws: Literal["xavier", "normal", "uniform"] = "xavier"
+    behind_random: float = 1.0
     redraw_every: RedrawEvery = "epoch"
+    redraw_updates: int = 1
     redraw_at_inference: RedrawAtInference = "per_context"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.demand_positive("d_rand")
+        self.demand_positive("d_rand", "behind_random", "redraw_updates")
 
     def attention_spread(self, inputs: int) -> Spread:
         """Of a random map `inputs` -> d_rand: Xavier's normal, gain 1."""
@@ -201,6 +207,14 @@ class RLTransformerModel(Redrawn, TransformerModel):
     """A Transformer whose networks have random links where the config says so."""
 
     config: RLTransformerConfig
+
+    def behind_random(self) -> Iterator[Tensor]:
+        """The columns of trained maps that read a random map, without those of its link."""
+        for module in self.modules():
+            if isinstance(module, RandomLink):
+                yield module.trained.weight[:, -module.random.outputs :]
+            elif isinstance(module, RandomLinkFeedForward):
+                yield cast(nn.Linear, module.second).weight[:, : self.config.feed_forward]
 
     def _attention_of(self, randomized: bool) -> Attention:
         return RandomLinkAttention(self.config) if randomized else self._attention()

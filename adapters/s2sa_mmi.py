@@ -88,7 +88,7 @@ class S2SAMMI(MessageAdapter):
         paper="Li et al., A Diversity-Promoting Objective Function for Neural Conversation Models",
         year=2016,
     )
-    version = 2
+    version = 3
     Config = S2SAMMIConfig
     config: S2SAMMIConfig
 

@@ -25,7 +25,7 @@ from torch import Tensor
 from dialbench.adapter import Adapter, Card, Run
 from dialbench.neural.adapter import NeuralAdapter, read_words, write_words
 from dialbench.neural.data import Batch, Encoded, Ints, answering_rows, make_batch
-from dialbench.neural.model import DialogueModel, Losses, State
+from dialbench.neural.model import DialogueModel, Losses, State, precise_answers
 from dialbench.neural.training import Trainer, evaluate, exchange
 from dialbench.records import Context, Split
 from dialbench.text.tokenizer import tokenize
@@ -112,7 +112,9 @@ class VocabularyModel(S2SAModel):
         readout, state = self.advance(self.embed(tokens), state)
         numbers, rows, biases = (state.example[key] for key in ("numbers", "rows", "biases"))
         read = readout.view(len(rows), -1, readout.shape[-1])  # (B, W, k)
-        within = torch.baddbmm(biases[:, None], read, rows.transpose(1, 2))  # (B, W, K)
+        with precise_answers(self.output):
+            read = read.to(rows.dtype)
+            within = torch.baddbmm(biases[:, None], read, rows.transpose(1, 2))  # (B, W, K)
         logits = within.new_full((*within.shape[:2], self.predictor.vocabulary), -torch.inf)
         logits.scatter_(2, numbers[:, None].expand(within.shape), within)
         return logits.flatten(0, 1), state
@@ -175,7 +177,7 @@ class WordsModel(VocabularyModel):
 class VocabularyAdapter(MessageAdapter):
     """What all stages share: they know function words, and start from the training before them."""
 
-    version = 2
+    version = 3
 
     def __init__(self, config: Any = None) -> None:
         super().__init__(config)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from dialbench.adapter import Card
 from dialbench.neural.data import Batch
-from dialbench.neural.model import DialogueModel, Losses, State, word_loss
+from dialbench.neural.model import DialogueModel, Losses, State, WordOutput, word_loss
 from dialbench.text.vocabulary import PAD
 
 from .blocks.embedding import WordAdapter, WordConfig, WordEmbedding
@@ -53,7 +53,7 @@ class Seq2SeqModel(DialogueModel):
         self.bridge = nn.Linear(2 * h, h)
         self.attention = AdditiveAttention(2 * h, h, h)
         self.decoder = RecurrentDecoderCell(e + 2 * h, h, layers, dropout)
-        self.output = nn.Linear(self.readout_size(config), vocabulary)
+        self.output = WordOutput(self.readout_size(config), vocabulary)
 
     def readout_size(self, config: Seq2SeqConfig) -> int:
         """The size of what `readout` gives."""
@@ -131,7 +131,7 @@ class Seq2Seq(WordAdapter):
     """Seq2seq with additive attention."""
 
     name = "seq2seq"
-    version = 2
+    version = 3
     card = Card(
         title="Seq2seq",
         family="recurrent",

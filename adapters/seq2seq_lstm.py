@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from dialbench.adapter import Card, Run
 from dialbench.neural.data import Batch, Encoded
 from dialbench.neural.dropout import Dropout
-from dialbench.neural.model import DialogueModel, Losses, State, word_loss
+from dialbench.neural.model import DialogueModel, Losses, State, WordOutput, word_loss
 from dialbench.neural.training import Trainer
 from dialbench.text.vocabulary import PAD
 
@@ -48,7 +48,7 @@ class LSTMConfig(WordConfig):
     response_tokens: int = 50
     learning_rate: float = 1e-3
     batch_size: int = 128
-    warmup: int = 0
+    warmup: float = 0
     clip: float = 0.1
     patience: int = 5
     hidden: int = 300
@@ -78,7 +78,7 @@ class LSTMModel(DialogueModel):
         self.response_embedding = WordEmbedding(vocabulary, e, config.word_spread)
         self.decoder = Forwards([self.cell(1, e), *(self.cell(1, h) for _ in more)], dropout)
         self.attention: nn.Module = GeneralAttention(2 * h, h)
-        self.output = nn.Linear(h, vocabulary)
+        self.output = WordOutput(h, vocabulary)
         self.dropout = Dropout(dropout)
 
     def cell(self, directions: int, inputs: int) -> Cell:

@@ -9,7 +9,7 @@ of all words from t on. (In the code of SVT the masking of that bag has no effec
 
 Training starts from a trained plain Transformer of the same options, where the code of SVT trains
 its own model with z=0: the layers are those of the Transformer, the second self-attention begins
-as a copy of the causal one, and with z=0 the post-norm model begins as the very function of the
+as a copy of the causal one, and with z=0 the model begins as the very function of the
 Transformer. z_t is drawn once, from the example's id and t, and cached with what follows from it.
 """
 
@@ -58,6 +58,7 @@ class VariationalLayer(DecoderLayer):
         feed_forward: from [x; z].
         residuals: as in `DecoderLayer`.
         prior: gives p(z_t) from x_t.
+        norm: behind the layer, or None.
     """
 
     def __init__(
@@ -67,10 +68,11 @@ class VariationalLayer(DecoderLayer):
         feed_forward: FeedForward,
         residuals: list[Residual],
         prior: GaussianNetwork,
+        norm: nn.Module | None,
     ) -> None:
         super().__init__(attention, cross_attention, feed_forward, residuals)
         self.prior = prior
-        self.norm = nn.LayerNorm(feed_forward.second.out_features)
+        self.norm = norm or nn.Identity()
 
     def forward(
         self,
@@ -161,7 +163,11 @@ class SVTModel(LatentTransformerModel):
 
         attentions = self._attention(), self._attention()
         feed_forward = FeedForward(c.embedding, c.feed_forward, c.dropout, wider)
-        return VariationalLayer(*attentions, feed_forward, self._residuals(3), self._network())
+        # Where norms stand before the networks, one more behind the layer would make another
+        # function of the Transformer that training starts from.
+        norm = nn.LayerNorm(c.embedding) if c.norm == "post" else None
+        residuals = self._residuals(3)
+        return VariationalLayer(*attentions, feed_forward, residuals, self._network(), norm)
 
     def _network(self) -> GaussianNetwork:
         c = self.config

@@ -76,7 +76,7 @@ class TASeq2Seq(TopicAdapter, MessageAdapter):
     """The topic aware sequence-to-sequence model."""
 
     name = "ta-seq2seq"
-    version = 2
+    version = 3
     card = Card(
         title="TA-Seq2Seq",
         family="recurrent",

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from dialbench.adapter import Card
 from dialbench.neural.data import Batch
 from dialbench.neural.dropout import Dropout
-from dialbench.neural.model import DialogueModel, Losses, State, word_loss
+from dialbench.neural.model import DialogueModel, Losses, State, WordOutput, word_loss
 from dialbench.text.vocabulary import PAD
 
 from .blocks.attention import (
@@ -89,7 +89,8 @@ class TransformerModel(DialogueModel):
         final = config.norm == "pre"
         self.encoder_norm = nn.LayerNorm(config.embedding) if final else nn.Identity()
         self.decoder_norm = nn.LayerNorm(config.embedding) if final else nn.Identity()
-        self.output = trained(config.embedding, vocabulary, True)
+        self.output = WordOutput(config.embedding, vocabulary)
+        nn.init.xavier_uniform_(self.output.weight)
 
     def attention_maps(self, layer: int) -> MakeLinear:
         """What makes the self-attention maps of layer 1 .. N."""

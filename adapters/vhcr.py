@@ -121,7 +121,7 @@ class VHCR(WordAdapter):
     """The variational hierarchical conversation RNN."""
 
     name = "vhcr"
-    version = 3
+    version = 4
     card = Card(
         title="VHCR",
         family="variational",

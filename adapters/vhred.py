@@ -88,6 +88,8 @@ class VariationalModel(HREDModel):
         known: size of what a variant knows of the conversation beside its utterances.
     """
 
+    variational: ClassVar[bool] = True
+
     def __init__(self, config: LatentConfig, vocabulary: int, known: int = 0) -> None:
         super().__init__(config, vocabulary, known, known + config.latent)
         h, hidden, latent = config.hidden, config.latent_hidden, config.latent
@@ -155,7 +157,7 @@ class VHRED(WordAdapter):
     """The latent variable hierarchical recurrent encoder-decoder."""
 
     name = "vhred"
-    version = 3
+    version = 4
     card = Card(
         title="VHRED",
         family="variational",

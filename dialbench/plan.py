@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dialbench.adapter import Registry, System, split_outside_brackets, write_options
-from dialbench.corpora.base import Corpus, load_corpus
+from dialbench.corpora.base import Corpus, load_corpus, sample
 from dialbench.errors import InputError
 from dialbench.presets import Preset
 from dialbench.presets import load as load_preset
@@ -31,7 +31,8 @@ class Request:
         decodings: comma-separated; a row of the table each.
         data: the folder of corpora.
         context_turns: turns that a context keeps.
-        limit_train, limit_test: use only the first examples of a split.
+        limit_train: learn from so many examples, of whole dialogues drawn at random.
+        limit_test: answer only the first examples.
         clean: leave out test dialogues that occur in train.
         samples: responses drawn to each context.
         plugins: files with further systems.
@@ -289,15 +290,18 @@ def _dataset(name: str, request: Request, preset: Preset, rows: Sequence[_Wanted
         whole=not learnt_from,
     )
     limits = _limits(request, preset, rows)
-    train, valid, test = (corpus.split(part)[: limits[part]] for part in limits)
+    train, valid = (sample(corpus.split(part), limits[part]) for part in ("train", "valid"))
+    test = corpus.test[: limits["test"]]
     learnt = {part: len(split) for part, split in (("train", train), ("valid", valid))}
+    whole = len(train) == len(corpus.train) and len(valid) == len(corpus.valid)
+    drawn = {} if whole else {"drawn": "dialogues"}
     several = {"samples": request.samples} if request.samples > 1 else {}
     return Dataset(
         corpus,
         train,
         valid,
         test,
-        {"data": corpus.checksum_of("train", "valid"), "examples": learnt},
+        {"data": corpus.checksum_of("train", "valid"), "examples": learnt, **drawn},
         {"data": corpus.checksum_of("test"), "examples": len(test), **several},
         (
             *corpus.notes,
@@ -311,10 +315,13 @@ def _dataset(name: str, request: Request, preset: Preset, rows: Sequence[_Wanted
 
 
 def _limit_notes(corpus: Corpus, train: Split, test: Split) -> list[str]:
-    used = [("trained on", train, corpus.train), ("answered", test, corpus.test)]
+    used = [
+        ("trained on {} examples, of dialogues drawn at random", train, corpus.train),
+        ("answered the first {} examples", test, corpus.test),
+    ]
     parts = [
-        f"{verb} the first {len(part):,} of {len(whole):,} examples"
-        for verb, part, whole in used
+        text.format(f"{len(part):,} of {len(whole):,}")
+        for text, part, whole in used
         if len(part) < len(whole)
     ]
     return [f"{corpus.title}, limited run: {'; '.join(parts)}"] if parts else []
@@ -329,7 +336,8 @@ def _samples_notes(samples: int) -> list[str]:
 def _preset_notes(preset: Preset, rows: Iterable[_Wanted]) -> list[str]:
     """What the preset means for those that compete; finished ones know nothing of its sizes."""
     learning = any(row.learns and row.system.adapter.ranked for row in rows)
-    return [f"Preset {preset.name}: {preset.summary}"] if learning else []
+    recipe = [f"Every trained system: {preset.recipe}"] if preset.recipe else []
+    return [f"Preset {preset.name}: {preset.summary}", *recipe] if learning else []
 
 
 def _task(row: _Wanted, dataset: Dataset) -> Task:

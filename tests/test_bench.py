@@ -114,7 +114,7 @@ def test_a_limited_run_never_passes_for_a_full_one(
 def test_warnings_and_limits_stand_under_the_table(bench: Callable[..., Outcome]) -> None:
     notes = " ".join(bench("parrot").tables[0].notes)
     assert "the parrot is not trained" in notes
-    assert "trained on the first 60 of" in notes
+    assert "trained on 60 of" in notes
     assert "Preset quick: a trial at small sizes" in notes
 
 

@@ -17,13 +17,14 @@ from torch import Tensor, nn
 
 from dialbench.neural.data import Batch
 from dialbench.neural.dropout import Dropout
-from dialbench.neural.model import DialogueModel, Losses, State, word_loss
+from dialbench.neural.model import DialogueModel, Losses, State, precise_answers, word_loss
 from dialbench.text.vocabulary import BOS, EOS, PAD, SEP
 
 from .attention import Attention, FeedForward, KeysValues, Residual
 from .embedding import WordEmbedding
 
-_SPREAD = 0.02
+# GPT-2's 0.02 is meant for its n = 768; the same spread of sums needs more where n is smaller.
+_SPREAD, _WIDTH = 0.02, 768
 # A logit that takes no probability and swallows what is added to it, finite in bfloat16 too.
 _NEVER = -1e30
 
@@ -100,8 +101,11 @@ class TiedOutput(nn.Module):
         self.register_buffer("offset", offset, persistent=False)
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """(..., n) -> (..., V)."""
-        return F.linear(hidden, self._words[0].weight, self.offset)
+        """(..., n) -> (..., V), outside training in full precision as of `WordOutput`."""
+        words = self._words[0]
+        with precise_answers(words):
+            hidden = hidden if self.training else hidden.to(words.weight.dtype)
+            return F.linear(hidden, words.weight, self.offset)
 
 
 class Continuing(DialogueModel):
@@ -182,21 +186,22 @@ class CausalModel(Continuing):
 
     def __init__(self, sizes: CausalSizes, vocabulary: int, unused: tuple[int, ...]) -> None:
         super().__init__()
-        self.embedding = WordEmbedding(vocabulary, sizes.width, _SPREAD)
+        spread = _SPREAD * (_WIDTH / sizes.width) ** 0.5
+        self.embedding = WordEmbedding(vocabulary, sizes.width, spread)
         self.positions = nn.Embedding(sizes.positions, sizes.width)
         self.dropout = Dropout(sizes.dropout)
         self.layers = nn.ModuleList(CausalLayer(sizes) for _ in range(sizes.layers))
         self.norm = nn.LayerNorm(sizes.width)
         self.output = TiedOutput(self.embedding, unused)
-        self._initialise(sizes.layers)
+        self._initialise(sizes.layers, spread)
 
-    def _initialise(self, layers: int) -> None:
-        nn.init.normal_(self.positions.weight, 0.0, _SPREAD)
+    def _initialise(self, layers: int, spread: float) -> None:
+        nn.init.normal_(self.positions.weight, 0.0, spread)
         for name, weight in self.layers.named_parameters():
             if weight.dim() == 2:
                 # Each layer adds twice to the residual path, whose spread shall not grow.
                 adds = name.endswith(("attention.output.weight", "feed_forward.second.weight"))
-                nn.init.normal_(weight, 0.0, _SPREAD / (2 * layers) ** 0.5 if adds else _SPREAD)
+                nn.init.normal_(weight, 0.0, spread / (2 * layers) ** 0.5 if adds else spread)
 
     def read(
         self,

@@ -7,36 +7,54 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from dialbench.adapter import Run
 from dialbench.errors import InputError
 from dialbench.neural.adapter import NeuralAdapter, NeuralConfig
-from dialbench.neural.model import DialogueModel
+from dialbench.neural.data import Encoded
+from dialbench.neural.model import DialogueModel, WordOutput
+from dialbench.neural.words import log_unigram, word_vectors
 from dialbench.records import Context
 from dialbench.text.vectors import Vectors, load
-from dialbench.text.vocabulary import PAD, Vocabulary
+from dialbench.text.vocabulary import PAD, SPECIALS, Vocabulary
 
+CORPUS = "corpus"
 _UNCOVERED = 0.01
 
 
 @dataclass(frozen=True)
-class WordConfig(NeuralConfig):
-    """How words become vectors.
+class WordStart:
+    """Where words start from.
+
+    Attributes:
+        vectors: what word vectors start from in place of random ones: a GloVe or word2vec text
+            file of their size, or `corpus`, vectors made from the training split.
+        output_start: whether the output map starts from vectors made from the training split too.
+        output_bias: whether its biases start at the words' log-frequencies in the responses.
+    """
+
+    vectors: str = ""
+    output_start: Literal["random", "corpus"] = "random"
+    output_bias: Literal["zero", "unigram"] = "zero"
+
+
+@dataclass(frozen=True)
+class WordConfig(WordStart, NeuralConfig):
+    """How words become vectors, and what `WordStart` says.
 
     Attributes:
         embedding: n, size of word vectors.
-        word_spread: their standard deviation at the start; larger ones stand out against
-            positions, and the context is read sooner.
-        vectors: GloVe or word2vec text file of size n to start from in place of random ones.
+        word_spread: their standard deviation at the start, unless a file gives them; larger ones
+            stand out against positions, and the context is read sooner.
     """
 
     embedding: int = 300
     word_spread: float = 0.1
-    vectors: str = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -52,24 +70,64 @@ class WordAdapter(NeuralAdapter):
     @classmethod
     def inspect(cls, config: WordConfig, contexts: Sequence[Context]) -> Mapping[str, Any]:
         """The checksum of the vectors to start from."""
-        if not config.vectors:
-            return {}
-        vectors = _vectors(config.vectors)
-        if vectors.matrix.shape[1] != config.embedding:
-            raise InputError(
-                f"the vectors in {config.vectors} have size {vectors.matrix.shape[1]}, but "
-                f"embedding={config.embedding}",
-                where="--models",
-                hint=f"Write embedding={vectors.matrix.shape[1]}.",
-            )
-        return {"vectors": vectors.checksum}
+        return inspect_vectors(config.vectors, config.embedding)
 
     def _fresh_model(self, run: Run) -> DialogueModel:
         model = super()._fresh_model(run)
-        for table in model.modules():
-            if self.config.vectors and isinstance(table, WordEmbedding):
-                table.start_from(_vectors(self.config.vectors), self.vocabulary)
+        start_words(model, self.config, self.vocabulary, self.examples)
         return model
+
+
+def inspect_vectors(path: str, size: int) -> Mapping[str, Any]:
+    """The checksum of the file that the option `vectors` names, if it names one.
+
+    Raises:
+        InputError: it cannot be read, or its vectors are of another size.
+    """
+    if path in ("", CORPUS):
+        return {}
+    vectors = _vectors(path)
+    if vectors.matrix.shape[1] != size:
+        raise InputError(
+            f"the vectors in {path} have size {vectors.matrix.shape[1]}, but embedding={size}",
+            where="--models",
+            hint=f"Write embedding={vectors.matrix.shape[1]}.",
+        )
+    return {"vectors": vectors.checksum}
+
+
+def start_words(
+    model: nn.Module, config: WordStart, vocabulary: Vocabulary, examples: Encoded | None
+) -> None:
+    """Lets word tables and output maps start from what is known of the words.
+
+    Args:
+        model: freshly built.
+        config: from what.
+        vocabulary: V words.
+        examples: the training split; None leaves everything but a file's vectors as it is.
+    """
+    V = len(vocabulary)
+    for part in model.modules():
+        if isinstance(part, WordEmbedding):
+            if config.vectors == CORPUS and examples is not None:
+                made = part.spread * word_vectors(examples, V, part.embedding_dim)
+                part.start_from(made.to(part.weight), made.any(1))
+            elif config.vectors not in ("", CORPUS):
+                part.start_from(*_of_file(config.vectors, vocabulary))
+        elif isinstance(part, WordOutput) and examples is not None:
+            if config.output_start == "corpus":
+                part.start_from(word_vectors(examples, V, part.in_features))
+            if config.output_bias == "unigram":
+                part.bias.data.copy_(log_unigram(examples, V))
+
+
+def _of_file(path: str, vocabulary: Vocabulary) -> tuple[Tensor, Tensor]:
+    """The vectors of the vocabulary's words (V, n), and which have one (V,)."""
+    vectors = _vectors(path)
+    rows = [vectors.rows.get(word, -1) for word in vocabulary.words]
+    matrix = np.where(np.array(rows)[:, None] < 0, 0.0, vectors.matrix[rows])
+    return torch.from_numpy(matrix), torch.tensor(rows).ge(0)
 
 
 @lru_cache(maxsize=1)
@@ -88,13 +146,19 @@ class WordEmbedding(nn.Embedding):
             self.weight[PAD].zero_()
 
     @torch.no_grad()
-    def start_from(self, vectors: Vectors, vocabulary: Vocabulary) -> None:
-        """Takes over these vectors; words without one shrink to N(0, 0.01^2) (code of SVT)."""
-        self.weight.mul_(_UNCOVERED / self.spread)
-        for number, word in enumerate(vocabulary.words):
-            row = vectors.rows.get(word)
-            if row is not None and number != PAD:
-                self.weight[number] = torch.from_numpy(vectors.matrix[row])
+    def start_from(self, vectors: Tensor, there: Tensor) -> None:
+        """Takes over these vectors.
+
+        Words without one shrink to N(0, 0.01^2) (code of SVT); BOS, EOS, SEP and UNK, which no
+        file knows, stay as they are: the decoder reads BOS first, and SEP divides turns.
+
+        Args:
+            vectors: (V, n).
+            there: (V,) True where a word has one.
+        """
+        there = there.index_fill(0, torch.tensor([PAD]), False)
+        self.weight[len(SPECIALS) :] *= _UNCOVERED / self.spread
+        self.weight[there] = vectors[there].to(self.weight)
 
 
 # Sines and cosines have a mean square of 1/2; words of the same bring the sum to the unit

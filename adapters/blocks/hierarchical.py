@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from dialbench.neural.data import Batch
-from dialbench.neural.model import DialogueModel, State
+from dialbench.neural.model import DialogueModel, State, WordOutput
 
 from .embedding import WordEmbedding
 from .recurrent import OF_STATES, StackedGRU
@@ -93,7 +93,7 @@ class Unattended(DialogueModel):
 
     embedding: WordEmbedding
     decoder: StackedGRU
-    output: nn.Linear
+    output: WordOutput
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """(B * width,) tokens -> logits (B * width, V)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -87,6 +87,11 @@ class GaussianNetwork(nn.Module):
         for layer in linear:
             nn.init.xavier_uniform_(layer.weight, nn.init.calculate_gain("tanh"))
             nn.init.zeros_(layer.bias)
+        # Means that lie further apart than samples of one, and deviations that differ, cost a KL
+        # of hundreds of nats before anything is learnt.
+        means, logs = linear[-1].weight.detach().chunk(2)
+        means.mul_(spread)
+        logs.mul_(0.1)
         nn.init.constant_(linear[-1].bias.detach()[latent:], 2 * math.log(spread))
         return network
 
@@ -158,17 +163,18 @@ def bag_nll(logits: Tensor, target: Tensor) -> Tensor:
 
 
 def with_bag(words: Losses, divergence: Tensor, bag: Tensor, weight: float) -> Losses:
-    """Words, the mean KL under its weight, and a bag of words divided by the tokens.
+    """Words and bags of words a token, and the mean KL of a latent variable under its weight.
 
     Args:
         words: negative log-likelihood of the words.
-        divergence: (N,), the KL of every latent variable.
+        divergence: (N,), the KL of every latent variable: one a token, or one an example.
         bag: scalar, the loss of the bags of words summed over the tokens.
         weight: of the KL.
     """
-    total = words.total + weight * divergence.mean() + bag / words.tokens
+    total, kl = words.total + bag / words.tokens, weight * divergence.mean()
     parts = {**words.parts, "kl": divergence.sum().detach(), "bow": bag.detach()}
-    return Losses(total, parts, words.tokens, words.examples)
+    by_example = None if len(divergence) == words.tokens else kl
+    return replace(words, total=total + kl, by_example=by_example, parts=parts)
 
 
 def latent_warnings(

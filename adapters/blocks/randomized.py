@@ -164,7 +164,11 @@ class RedrawConfig(Protocol):
     """When weights are drawn anew; every config of a model with random maps has it."""
 
     @property
+    def behind_random(self) -> float: ...  # noqa: D102
+    @property
     def redraw_every(self) -> RedrawEvery: ...  # noqa: D102
+    @property
+    def redraw_updates(self) -> int: ...  # noqa: D102
     @property
     def redraw_at_inference(self) -> RedrawAtInference: ...  # noqa: D102
 
@@ -178,9 +182,16 @@ class Redrawn(DialogueModel):
 
     def __init__(self, *sizes: Any) -> None:
         super().__init__(*sizes)
+        with torch.no_grad():
+            for weight in self.behind_random():
+                weight.mul_(self.config.behind_random)
         self.random = RandomWeights(self)
         self.random.redraw(int(torch.randint(2**62, (), device="cpu").item()), "start")
         self._seed = 0
+
+    def behind_random(self) -> Iterator[Tensor]:
+        """The weights of trained maps that read what random ones give."""
+        raise NotImplementedError
 
     def begin_epoch(self, seed: int, epoch: int) -> None:
         """Draws all random maps anew from (seed, "train", epoch)."""
@@ -188,8 +199,9 @@ class Redrawn(DialogueModel):
         self.random.redraw(seed, "train", epoch)
 
     def loss(self, batch: Batch, step: int) -> Losses:
-        """The model's loss; with `redraw_every=step` under weights of this update's own."""
-        if self.training and self.config.redraw_every == "step":
+        """The model's loss; with `redraw_every=step` weights are drawn anew every few updates."""
+        every_few = self.training and self.config.redraw_every == "step"
+        if every_few and step % self.config.redraw_updates == 0:
             self.random.redraw(self._seed, "step", step)
         return super().loss(batch, step)
 

@@ -12,8 +12,15 @@ import torch
 from torch import Tensor, nn
 
 from dialbench.adapter import Run
-from dialbench.neural.data import Batch, build_vocabulary
-from dialbench.neural.model import DialogueModel, Losses, State, word_loss
+from dialbench.neural.data import Batch
+from dialbench.neural.model import (
+    DialogueModel,
+    Losses,
+    State,
+    WordOutput,
+    precise_answers,
+    word_loss,
+)
 from dialbench.neural.randomness import seed_of
 from dialbench.records import Split
 from dialbench.text.vocabulary import PAD, Vocabulary
@@ -95,7 +102,7 @@ class TopicAware(DialogueModel):
     """
 
     tables: ClassVar[tuple[str, ...]] = ("topics.of_words",)
-    output: nn.Linear
+    output: WordOutput
 
     def learn_topics(
         self, config: TopicWordsConfig, topics: Topics, asked: int, hidden: int
@@ -140,8 +147,13 @@ class TopicAware(DialogueModel):
 
     def scores(self, readouts: Tensor, state: State) -> Tensor:
         """(B, W, k) readouts -> logits (B, W, V), log(exp Psi_V + exp Psi_K) at topic words."""
+        with precise_answers(self):
+            return self._scores(readouts, state)
+
+    def _scores(self, readouts: Tensor, state: State) -> Tensor:
         numbers, bonus = state.example["numbers"], state.example["bonus"]
         every = self._bound(self.output(readouts))  # Psi_V
+        readouts = readouts if self.training else readouts.to(bonus.dtype)
         topical = readouts @ bonus[..., :-1].transpose(1, 2) + bonus[:, None, :, -1]
         places = numbers[:, None].expand(-1, readouts.shape[1], -1)  # (B, W, K)
         ahead = self._bound(topical) - every.gather(2, places)  # Psi_K - Psi_V
@@ -190,7 +202,7 @@ class TopicAdapter(WordAdapter):
 
     def fit(self, train: Split, valid: Split, run: Run) -> None:
         """Fits the topics, then trains the model; both go on where a killed run left them."""
-        vocabulary = build_vocabulary(train, self.config.vocabulary)
+        vocabulary = self.known_words(train)
         kept = run.folder / "topics.safetensors"
         if not kept.exists():
             c, seed = self.config, seed_of(run.seed, "topics")

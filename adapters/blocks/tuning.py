@@ -34,7 +34,7 @@ class TuningConfig(NeuralConfig):
     weights: str = ""
     tune: bool = True
     tuning_rate: float = 5e-5
-    tuning_warmup: int = 500
+    tuning_warmup: float = 500
     tuning_epochs: int = 5
     tuning_decay: float = 0.01
 

@@ -41,7 +41,7 @@ from dialbench.errors import InputError
 @mauve_option
 @click.option("--context-turns", type=POSITIVE, help="Turns of context.")
 @click.option("--clean", is_flag=True, help="Leave out test dialogues that occur in train.")
-@click.option("--limit-train", type=POSITIVE, help="Learn from the first N examples.")
+@click.option("--limit-train", type=POSITIVE, help="Learn from N examples of random dialogues.")
 @click.option("--limit-test", type=POSITIVE, help="Answer the first N examples.")
 @click.option("--samples", type=POSITIVE, metavar="K", help="Responses drawn to each context.")
 @click.option("--device", default="auto", show_default=True, metavar="auto|cpu|cuda")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -185,6 +186,32 @@ class Corpus:
             example for item in self.items[name] for example in _examples(item, self.context_turns)
         )
         return Split(name, tuple(examples))
+
+
+def _place_in_draw(dialogue_id: str) -> bytes:
+    return hashlib.sha256(f"sample\n{dialogue_id}".encode()).digest()
+
+
+def sample(split: Split, limit: int | None) -> Split:
+    """At most `limit` examples of a split, whole dialogues drawn at random, in corpus order.
+
+    The head of a file is no fair sample: corpora are often sorted. The draw depends on the
+    dialogues' ids alone, so that a smaller sample lies within a larger one; the dialogue that
+    reaches the limit is cut there.
+    """
+    if limit is None or limit >= len(split):
+        return split
+    lengths = Counter(example.dialogue_id for example in split)
+    room = dict.fromkeys(lengths, 0)
+    for id in sorted(lengths, key=_place_in_draw):
+        room[id] = min(lengths[id], limit)
+        limit -= room[id]
+    kept = []
+    for example in split:
+        if room[example.dialogue_id]:
+            room[example.dialogue_id] -= 1
+            kept.append(example)
+    return Split(split.name, kept)
 
 
 def _examples(item: Item, context_turns: int) -> Iterator[Example]:

@@ -28,7 +28,7 @@ from dialbench.neural.decoding import decode
 from dialbench.neural.devices import Precision, autocast, describe, dtype_of
 from dialbench.neural.model import DialogueModel, count_parameters
 from dialbench.neural.randomness import seed_of
-from dialbench.neural.training import History, Trainer, unheard
+from dialbench.neural.training import History, Schedule, Trainer, unheard
 from dialbench.records import Context, Decoding, Split
 from dialbench.text.tokenizer import detokenize
 from dialbench.text.vocabulary import SPECIALS, Vocabulary
@@ -40,22 +40,31 @@ class NeuralConfig:
 
     Attributes:
         vocabulary: how many words are known.
+        min_count: words that occur less often in the training dialogues are not known.
         context_tokens, response_tokens: what is longer is cut (contexts at their beginning).
-        learning_rate, batch_size, warmup (updates), clip (global norm): of Adam.
-        epochs: the most passes over the training split.
+        learning_rate, batch_size, clip (global norm): of Adam.
+        warmup: updates over which the rate rises, or if below 1, their share of those planned.
+        schedule: whether the rate then falls in a straight line to 0 over the updates planned.
+        epochs: the most there can be.
+        epoch_updates: the most updates of an epoch, after which weights are validated, kept and,
+            where they are random, drawn anew; the next epoch goes on with examples not yet seen.
+            0 for a pass over the training split.
         patience: epochs without a better validation loss before training stops.
         precision: of matrix products.
         answer_batch: contexts answered at once; changes speed, not texts.
     """
 
     vocabulary: int = 20_000
+    min_count: int = 1
     context_tokens: int = 256
     response_tokens: int = 40
     learning_rate: float = 6e-4
     batch_size: int = 32
-    warmup: int = 4_000
+    warmup: float = 4_000
+    schedule: Schedule = "linear"
     clip: float = 5.0
     epochs: int = 30
+    epoch_updates: int = 0
     patience: int = 4
     precision: Precision = "auto"
     answer_batch: int = 64
@@ -63,6 +72,8 @@ class NeuralConfig:
     def __post_init__(self) -> None:
         self.demand_positive("vocabulary", "context_tokens", "response_tokens", "batch_size")
         self.demand_positive("epochs", "learning_rate", "clip", "patience", "answer_batch")
+        self.demand_positive("min_count")
+        self.demand_not_negative("warmup", "epoch_updates")
 
     def demand_positive(self, *names: str) -> None:
         """Raises ValueError unless these options are above 0."""
@@ -83,8 +94,16 @@ class NeuralConfig:
 
 
 class NeuralAdapter(Adapter):
-    """A system that is a `DialogueModel` over the words of its training split."""
+    """A system that is a `DialogueModel` over the words of its training split.
 
+    Attributes:
+        vocabulary: the words it knows.
+        model: once it is trained or loaded.
+        history: of its training.
+        examples: what it learns from, where it learns.
+    """
+
+    version = 2
     Config: ClassVar[type] = NeuralConfig
     speed_options: ClassVar[frozenset[str]] = frozenset({"answer_batch"})
     config: NeuralConfig
@@ -94,6 +113,7 @@ class NeuralAdapter(Adapter):
         self.vocabulary = Vocabulary([])
         self.model: DialogueModel | None = None
         self.history = History()
+        self.examples: Encoded | None = None
 
     def build_model(self, size: int) -> DialogueModel:
         """The untrained model for a vocabulary of `size`, specials included."""
@@ -108,10 +128,15 @@ class NeuralAdapter(Adapter):
         """Trains the model; resumes from the last finished epoch in `run.folder`."""
         if not len(train) or not len(valid):
             raise SystemFailed("there are no examples to learn from", where="training")
-        self.vocabulary = build_vocabulary(train, self.config.vocabulary)
+        self.vocabulary = self.known_words(train)
+        self.examples = self._encode(train)
         model = self._fresh_model(run)
-        self.history = self.trainer(model, self._encode(train), self._encode(valid), run).fit()
+        self.history = self.trainer(model, self.examples, self._encode(valid), run).fit()
         self.warn(run)
+
+    def known_words(self, train: Split) -> Vocabulary:
+        """The words that this system will know."""
+        return build_vocabulary(train, self.config.vocabulary, self.config.min_count)
 
     def trainer(self, model: DialogueModel, train: Encoded, valid: Encoded, run: Run) -> Trainer:
         """What trains the model."""

@@ -70,11 +70,13 @@ class Encoded:
 
     Attributes:
         ids: (n,) example ids.
-        turns: tokens of every distinct turn, latest tokens kept.
+        turns: tokens of every distinct turn.
         contexts: for each example the numbers of its context turns, oldest first; a context
             without turns holds an empty one.
         source: for each example the context's tokens, turns joined by SEP, latest tokens kept.
         target: for each example the response's tokens and EOS; empty where there is none.
+        limit: how many tokens of a context are kept.
+        dialogues: (n,) the number of each example's dialogue, from 0; None when answering.
     """
 
     ids: NDArray[np.object_]
@@ -82,6 +84,8 @@ class Encoded:
     contexts: Ragged
     source: Ragged
     target: Ragged
+    limit: int = 1 << 30
+    dialogues: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -140,12 +144,16 @@ class Batch:
 
 
 @lru_cache(maxsize=4)
-def build_vocabulary(train: Split, size: int) -> Vocabulary:
+def build_vocabulary(train: Split, size: int, min_count: int = 1) -> Vocabulary:
     """The `size` most frequent words of the training dialogues.
 
-    Kept for the next system of the same run.
+    Those that stand there fewer than `min_count` times are left to UNK, which without them is
+    hardly ever met in training and then costs dearly wherever a new word stands. Kept for the next
+    system of the same run.
     """
-    return Vocabulary.from_counts(count_words(train), size)
+    counts = count_words(train)
+    known = {word: times for word, times in counts.items() if times >= min_count}
+    return Vocabulary.from_counts(known, size)
 
 
 def count_words(train: Split) -> Counter[str]:
@@ -176,7 +184,8 @@ def encode(
     Args:
         contexts: n contexts.
         vocabulary: gives the numbers.
-        context_tokens: how many tokens of a context are kept, counted from its end.
+        context_tokens: how many tokens of a context are kept, counted from its end; a separator
+            between two turns is one.
         responses: n responses to learn from, or none when answering.
         response_tokens: how many tokens of a response are kept, EOS not counted.
     """
@@ -188,10 +197,11 @@ def encode(
     members = Ragged.of([[numbers[turn] for turn in context] for context in kept])
     return Encoded(
         np.array([context.id for context in contexts], dtype=object),
-        Ragged(turns.values, np.maximum(turns.starts, turns.ends - context_tokens), turns.ends),
+        turns,
         members,
         _join(turns, members, context_tokens),
         _targets(turns, np.array([numbers[r] for r in responses], np.int64), response_tokens),
+        context_tokens,
     )
 
 
@@ -200,13 +210,16 @@ def encode_split(
     split: Split, vocabulary: Vocabulary, context_tokens: int, response_tokens: int
 ) -> Encoded:
     """`encode` for examples with their first reference as response; kept for the next system."""
-    return encode(
+    data = encode(
         [example.blind() for example in split],
         vocabulary,
         context_tokens,
         [example.references[0] for example in split],
         response_tokens,
     )
+    numbers: dict[str, int] = {}
+    dialogues = [numbers.setdefault(example.dialogue_id, len(numbers)) for example in split]
+    return replace(data, dialogues=np.array(dialogues, np.int64))
 
 
 def exchanged(data: Encoded) -> Encoded:
@@ -264,25 +277,35 @@ def make_batch(
 
 
 def _turns(data: Encoded, rows: Ints) -> tuple[Ints, Ints]:
-    # The matrices of `Turns`; numbered from 1, so that what pads the contexts becomes -1.
+    # The matrices of `Turns`. Each context is cut as `source` is, where a separator between two
+    # turns counts as a token: systems that read turn by turn see the very words that others see.
     taken = data.contexts.take(rows)
-    distinct, places = np.unique(taken.values, return_inverse=True)
-    numbered = Ragged((places + 1).astype(np.int32), taken.starts, taken.ends)
-    return data.turns.padded(distinct.astype(np.int64)), numbered.padded(np.arange(len(rows))) - 1
+    starts, ends = data.turns.starts[taken.values], data.turns.ends[taken.values]
+    until = np.cumsum(ends - starts + 1)
+    behind = np.repeat(until[taken.ends - 1], taken.lengths) - until  # tokens of later turns
+    kept = behind < data.limit
+    pairs = np.stack([taken.values, np.maximum(starts, ends - (data.limit - behind))], 1)[kept]
+    distinct, places = np.unique(pairs, axis=0, return_inverse=True)
+    turns = Ragged(data.turns.values, distinct[:, 1], data.turns.ends[distinct[:, 0]])
+    lasts = np.cumsum(kept, dtype=np.int64)[taken.ends - 1]
+    # Numbered from 1, so that what pads the contexts becomes -1.
+    numbers = (places.reshape(-1) + 1).astype(np.int32)
+    contexts = Ragged(numbers, np.append(0, lasts[:-1]), lasts)
+    return turns.padded(np.arange(len(distinct))), contexts.padded(np.arange(len(rows))) - 1
 
 
 _POOL = 128
 
 
-def training_rows(data: Encoded, batch_size: int, seed: int, epoch: int) -> list[Ints]:
-    """The batches of an epoch as row numbers: shuffled, of similar lengths within a batch.
+def training_rows(data: Encoded, batch_size: int, seed: int, number: int) -> list[Ints]:
+    """The batches of a pass as row numbers: shuffled, of similar lengths within a batch.
 
     Examples are shuffled, sorted by length inside pools of 128 batches, and the batches shuffled
-    again, so that little is padded and every epoch is another order. Within contexts of about one
-    length, responses run from short to long and then from long to short, so that a batch across
-    two such lengths still holds similar responses.
+    again, so that little is padded and every pass (`number`, from 1) is another order. Within
+    contexts of about one length, responses run from short to long and then from long to short, so
+    that a batch across two such lengths still holds similar responses.
     """
-    random = np.random.default_rng(seed_of(seed, "order", epoch))
+    random = np.random.default_rng(seed_of(seed, "order", number))
     order = random.permutation(len(data))
     pool = np.arange(len(data)) // (_POOL * batch_size)
     source, target = data.source.lengths[order], data.target.lengths[order]
@@ -290,6 +313,18 @@ def training_rows(data: Encoded, batch_size: int, seed: int, epoch: int) -> list
     order = order[np.lexsort((np.where(tier % 2, -target, target), tier, pool))]
     batches = np.split(order, np.arange(batch_size, len(order), batch_size))
     return [batches[i] for i in random.permutation(len(batches))]
+
+
+def update_rows(
+    data: Encoded, batch_size: int, seed: int, first: int, count: int
+) -> Iterator[Ints]:
+    """The batches of the updates `first` (from 0) to `first + count - 1`, pass after pass."""
+    a_pass = -(-len(data) // batch_size)
+    while count > 0:
+        number, start = divmod(first, a_pass)
+        rows = training_rows(data, batch_size, seed, number + 1)[start : start + count]
+        yield from rows
+        first, count = first + len(rows), count - len(rows)
 
 
 def answering_rows(data: Encoded, batch_size: int) -> Iterator[Ints]:

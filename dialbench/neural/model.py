@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -18,16 +19,35 @@ class Losses:
     """The loss of a batch and what it is made of.
 
     Attributes:
-        total: scalar to minimise.
+        total: scalar to minimise, for this batch alone: a mean over its target tokens, but for
+            `by_example`.
         parts: named sums over the batch, detached ("nll", "kl", "bow", ...).
         tokens: real target tokens in the batch, EOS included.
         examples: examples in the batch.
+        by_example: the part of `total` that is a mean over the batch's examples.
     """
 
     total: Tensor
     parts: Mapping[str, Tensor]
     tokens: int
     examples: int
+    by_example: Tensor | None = None
+
+    def objective(self, tokens: float, examples: float) -> Tensor:
+        """The scalar whose mean over all batches weighs every token, and every example, alike.
+
+        Batches hold responses of about one length, so that a mean over each would give a word of
+        a short response many times the weight of a word of a long one.
+
+        Args:
+            tokens: target tokens of a batch, on average over the split.
+            examples: of a whole batch.
+        """
+        share = self.tokens / tokens
+        if self.by_example is None:
+            return self.total * share
+        by_token = self.total - self.by_example
+        return by_token * share + self.by_example * (self.examples / examples)
 
 
 def _map(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
@@ -92,6 +112,8 @@ class DialogueModel(nn.Module):
             with the rest; their gradients are clipped apart.
         tables: names of the buffers that another model gave: numbers of this one too, though
             neither learnt with it nor drawn.
+        variational: whether `loss` reads the response by a posterior, so that answering, which does
+            not, makes its words less likely.
     """
 
     criterion: ClassVar[tuple[str, ...]] = ("nll",)
@@ -99,6 +121,7 @@ class DialogueModel(nn.Module):
     training_only: ClassVar[tuple[str, ...]] = ()
     apart: ClassVar[tuple[str, ...]] = ()
     tables: ClassVar[tuple[str, ...]] = ()
+    variational: ClassVar[bool] = False
 
     def begin_epoch(self, seed: int, epoch: int) -> None:
         """Called before epoch `epoch` (from 1); where weights are drawn anew, it is done here."""
@@ -106,6 +129,16 @@ class DialogueModel(nn.Module):
     def loss(self, batch: Batch, step: int) -> Losses:
         """The loss at update `step` (from 0)."""
         raise NotImplementedError
+
+    def logits(self, batch: Batch) -> Tensor:
+        """(B, T, V) under the true response, from where answering starts."""
+        raise NotImplementedError
+
+    def answering_loss(self, batch: Batch) -> Losses:
+        """The words' loss as answering meets them, latent variables drawn from their priors."""
+        if not self.variational:
+            return self.loss(batch, 0)
+        return word_loss(self.logits(batch), nn.Identity(), batch)
 
     def start(self, batch: Batch) -> State:
         """Encodes the contexts (B, S), once for all tokens."""
@@ -122,6 +155,39 @@ class DialogueModel(nn.Module):
             Logits (B * width, V) of the next token, the caller's to write over, and the new state.
         """
         raise NotImplementedError
+
+
+class WordOutput(nn.Linear):
+    """Logits of V words; outside training in full precision, whatever the rest is in.
+
+    bfloat16 keeps 8 bits of a logit: words tie, and the more frequent one is chosen.
+
+    Args:
+        inputs: size of what words are predicted from.
+        vocabulary: V.
+    """
+
+    def __init__(self, inputs: int, vocabulary: int) -> None:
+        super().__init__(inputs, vocabulary)
+        nn.init.zeros_(self.bias)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(..., inputs) -> (..., V)."""
+        with precise_answers(self):
+            return super().forward(input if self.training else input.to(self.weight.dtype))
+
+    @torch.no_grad()
+    def start_from(self, vectors: Tensor) -> None:
+        """Starts from (V, inputs) vectors of mean square 1, spread as the weights are."""
+        there = vectors.any(1)
+        self.weight[there] = (vectors[there] * self.weight.std()).to(self.weight)
+
+
+def precise_answers(output: nn.Module) -> AbstractContextManager[Any]:
+    """A block in which, outside training, nothing is multiplied in low precision."""
+    if output.training:
+        return nullcontext()
+    return torch.autocast(next(output.parameters()).device.type, enabled=False)
 
 
 def word_loss(hidden: Tensor, output: nn.Module, batch: Batch) -> Losses:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import torch
 
@@ -25,12 +26,13 @@ from dialbench.neural.data import (
     answering_rows,
     exchanged,
     make_batch,
-    training_rows,
+    update_rows,
 )
 from dialbench.neural.devices import Precision, autocast, dtype_of
 from dialbench.neural.model import DialogueModel, Losses, belongs
 from dialbench.neural.randomness import seed_of
 
+Schedule = Literal["linear", "constant"]
 HEARD = 0.01  # nats; the right context makes a word one percent more likely
 
 
@@ -42,7 +44,11 @@ class TrainingConfig(Protocol):
     @property
     def batch_size(self) -> int: ...  # noqa: D102
     @property
-    def warmup(self) -> int: ...  # noqa: D102
+    def warmup(self) -> float: ...  # noqa: D102
+    @property
+    def schedule(self) -> Schedule: ...  # noqa: D102
+    @property
+    def epoch_updates(self) -> int: ...  # noqa: D102
     @property
     def clip(self) -> float: ...  # noqa: D102
     @property
@@ -62,7 +68,8 @@ class History:
         step: finished updates.
         best_epoch, best_loss: the epoch whose weights are kept.
         curve: one mapping an epoch: epoch, train_loss, valid_loss and further parts; at the end of
-            training that of the epoch kept also has valid_exchanged_loss.
+            training that of the epoch kept also has valid_exchanged_loss, and where answering
+            has another loss than `valid_loss`, valid_answering_loss.
     """
 
     epoch: int = 0
@@ -81,7 +88,8 @@ class History:
         """Nats a word that the right contexts save on `valid`; None where it was not measured."""
         if not self.best_epoch or "valid_exchanged_loss" not in self.best:
             return None
-        return self.best["valid_exchanged_loss"] - self.best["valid_loss"]
+        own = self.best.get("valid_answering_loss", self.best["valid_loss"])
+        return self.best["valid_exchanged_loss"] - own
 
 
 def unheard(history: History) -> list[str]:
@@ -151,6 +159,28 @@ class Trainer:
         """The most epochs that there can be."""
         return self.config.epochs
 
+    @cached_property
+    def average_batch(self) -> tuple[float, float]:
+        """Target tokens of a whole batch, on average, and its examples."""
+        size = float(self.config.batch_size)
+        return size * float(self.train.target.lengths.mean()), size
+
+    @property
+    def epoch_length(self) -> int:
+        """The updates of an epoch: after them weights are validated, kept and drawn anew."""
+        a_pass = math.ceil(len(self.train) / self.config.batch_size)
+        return min(self.config.epoch_updates or a_pass, a_pass)
+
+    @property
+    def steady(self) -> int:
+        """Updates before which the rate does not fall."""
+        return 0
+
+    @property
+    def planned(self) -> int:
+        """The updates of all epochs."""
+        return self.epochs * self.epoch_length
+
     def _goes_on(self) -> bool:
         waited = self.history.epoch - self.history.best_epoch
         return self.history.epoch < self.epochs and waited < self.config.patience
@@ -186,10 +216,11 @@ class Trainer:
         self._save()
 
     def _train_epoch(self, number: int) -> dict[str, float]:
-        rows = training_rows(self.train, self.config.batch_size, self.run.seed, number)
+        size, updates = self.config.batch_size, self.epoch_length
+        rows = update_rows(self.train, size, self.run.seed, self.history.step, updates)
         self.model.train()
-        sums = _Sums(self.model)
-        meter = _Meter(self.run.progress, number, self.epochs, len(rows))
+        sums = _Sums(self.model.criterion)
+        meter = _Meter(self.run.progress, number, self.epochs, updates)
         for index, batch_rows in enumerate(rows):
             sums.add(self._update(batch_rows))
             meter.tell(index + 1, sums)
@@ -200,7 +231,7 @@ class Trainer:
         batch = make_batch(self.train, rows, self.run.device)
         with autocast(self.run.device, self.dtype):
             losses = self.model.loss(batch, history.step)
-        torch.autograd.backward(losses.total)
+        torch.autograd.backward(losses.objective(*self.average_batch))
         for part in self._clipped:
             torch.nn.utils.clip_grad_norm_(part, config.clip)
         history.step += 1
@@ -211,8 +242,18 @@ class Trainer:
         return losses
 
     def rate(self) -> float:
-        """The learning rate of the update number `history.step`, from 1."""
-        return self.config.learning_rate * min(1.0, self.history.step / max(1, self.config.warmup))
+        """The learning rate of the update number `history.step`, from 1.
+
+        It rises in a straight line over the warm-up, and with `schedule=linear` then falls in one
+        that would be 0 after the last update planned.
+        """
+        step, planned, warmup = self.history.step, self.planned, self.config.warmup
+        rising = warmup if warmup >= 1 else warmup * planned
+        share = min(1.0, step / max(1.0, rising))
+        if self.config.schedule == "linear":
+            falling = planned + 1 - max(rising, self.steady)
+            share = min(share, max(0, planned + 1 - step) / max(1.0, falling))
+        return self.config.learning_rate * share
 
     @property
     def _best_file(self) -> Path:
@@ -255,8 +296,8 @@ def _demand_finite(epoch: int, *losses: float) -> None:
 class _Sums:
     """Adds the parts of many batches and gives means per token and per example."""
 
-    def __init__(self, model: DialogueModel) -> None:
-        self.criterion = model.criterion
+    def __init__(self, criterion: Sequence[str]) -> None:
+        self.criterion = criterion
         self.parts: dict[str, torch.Tensor] = {}
         self.tokens = self.examples = 0
 
@@ -316,22 +357,29 @@ def _batches(data: Encoded, size: int, run: Run, purpose: str | None) -> Iterato
 
 @torch.no_grad()
 def evaluate(
-    model: DialogueModel, data: Encoded, config: TrainingConfig, run: Run, purpose: str | None
+    model: DialogueModel,
+    data: Encoded,
+    config: TrainingConfig,
+    run: Run,
+    purpose: str | None,
+    *,
+    answering: bool = False,
 ) -> dict[str, float]:
     """Mean losses on a split.
 
     What is random derives from `purpose` and the example ids; with None, the weights that the
-    epoch drew serve for every example.
+    epoch drew serve for every example. With `answering` they are those of the words alone, as
+    answering meets them.
 
     Returns:
         "loss" (the model's criterion per token), "nll" per token, and further parts per example.
     """
     model.eval()
-    sums = _Sums(model)
+    sums = _Sums(("nll",) if answering else model.criterion)
     dtype = dtype_of(config.precision, run.device)
     for batch in _batches(data, config.batch_size, run, purpose):
         with autocast(run.device, dtype):
-            sums.add(model.loss(batch, 0))
+            sums.add(model.answering_loss(batch) if answering else model.loss(batch, 0))
     return sums.means()
 
 
@@ -340,10 +388,19 @@ def exchange(
 ) -> dict[str, float]:
     """The loss on `valid` with contexts that belong to others.
 
+    Latent variables are drawn from their priors, so that what the context is worth compares among
+    all systems: a posterior also reads the response.
+
     Returns:
-        "valid_exchanged_loss"; nothing where there is one example alone.
+        "valid_exchanged_loss", and for models with a posterior "valid_answering_loss", with the
+        right contexts; nothing where there is one example alone.
     """
     if len(valid) < 2:
         return {}
-    losses = evaluate(model, exchanged(valid), config, run, "valid")
-    return {"valid_exchanged_loss": losses["loss"]}
+
+    def loss_of(data: Encoded) -> float:
+        losses = evaluate(model, data, config, run, "valid", answering=model.variational)
+        return losses["loss"]
+
+    found = {"valid_exchanged_loss": loss_of(exchanged(valid))}
+    return found | ({"valid_answering_loss": loss_of(valid)} if model.variational else {})

@@ -21,6 +21,7 @@ class Preset(BaseModel):
         seeds: a training each.
         context_turns: how many of the latest turns a context keeps.
         limit_train, limit_valid, limit_test: examples used of each split; None = all.
+        recipe: how systems are trained here, where their papers do not say it; for people.
         system: values for every system that has an option of that name.
     """
 
@@ -33,6 +34,7 @@ class Preset(BaseModel):
     limit_train: PositiveInt | None = None
     limit_valid: PositiveInt | None = None
     limit_test: PositiveInt | None = None
+    recipe: str = ""
     system: dict[str, Any] = {}
 
 

@@ -34,6 +34,7 @@ TINY = {
     "batch_size": 4,
     "answer_batch": 3,
     "warmup": 10,
+    "schedule": "constant",
     "learning_rate": 5e-3,
     "epochs": 3,
     "precision": "float64",

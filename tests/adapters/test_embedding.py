@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
 from dialbench_adapters.blocks.embedding import WordEmbedding
@@ -10,8 +9,9 @@ from dialbench_adapters.blocks.embedding import WordEmbedding
 from dialbench.adapter import Run
 from dialbench.errors import InputError
 from dialbench.neural.data import build_vocabulary
-from dialbench.text.vectors import Vectors
-from dialbench.text.vocabulary import PAD, Vocabulary
+from dialbench.neural.model import WordOutput
+from dialbench.neural.words import log_unigram, word_vectors
+from dialbench.text.vocabulary import PAD
 
 SYSTEMS = [
     *("seq2seq", "s2sa", "dvs2s", "hred", "vhred", "vhcr"),
@@ -28,13 +28,16 @@ def file(tmp_path):
 
 def test_takes_over_what_there_is_and_shrinks_the_rest():
     torch.manual_seed(1)
-    vectors = Vectors(["b", "zebra"], np.array([[1, 2], [3, 4]], np.float32), "mine")
     table = WordEmbedding(1_000, 2, 0.7)
-    table.start_from(vectors, Vocabulary(["a", "b", *map(str, range(993))]))
+    before = table.weight.detach().clone()
+    there = torch.arange(1_000).eq(6)
+    table.start_from(torch.tensor([1.0, 2.0]).expand(1_000, 2), there)
     weight = table.weight.detach()
-    assert weight[6].tolist() == [1, 2]  # b stands behind five specials and a
+    assert weight[6].tolist() == [1, 2]
     assert not weight[PAD].any()
     assert weight[7:].std().item() == pytest.approx(0.01, rel=0.1)
+    # BOS starts every answer, and SEP divides turns: a file's silence on them says nothing.
+    assert torch.equal(weight[:5], before[:5])
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
@@ -45,6 +48,25 @@ def test_every_system_over_words_starts_from_them(system, build, eight, file):
     assert table[words.encode(["soup"])[0]].tolist() == list(range(1, 10))
     assert table[words.encode(["hurry"])[0]].tolist() == list(range(9, 0, -1))
     assert table[words.encode(["train"])[0]].abs().max() < 0.05
+
+
+@pytest.mark.parametrize("system", [*SYSTEMS, "gpt2", "seq2seq-lstm", "laed", "cvae-rnn"])
+def test_every_system_starts_from_what_the_training_split_tells(system, build, eight):
+    options = {"vectors": "corpus", "output_start": "corpus", "output_bias": "unigram"}
+    adapter = build(system, **options)
+    adapter.vocabulary = build_vocabulary(eight, 300)
+    adapter.examples = adapter._encode(eight)
+    model, V = adapter._fresh_model(Run(1)), len(adapter.vocabulary)
+    word = adapter.vocabulary.encode(["chess"])[0]
+    table = model.embedding.weight.detach()[word]
+    made = word_vectors(adapter.examples, V, len(table))[word].to(table)
+    assert made.any()
+    assert torch.allclose(table, made * model.embedding.spread)
+    for output in (part for part in model.modules() if isinstance(part, WordOutput)):
+        row = output.weight.detach()[word]
+        expected = word_vectors(adapter.examples, V, len(row))[word].to(row)
+        assert torch.cosine_similarity(row, expected, 0) == pytest.approx(1.0)
+        assert torch.equal(output.bias.detach(), log_unigram(adapter.examples, V).to(row))
 
 
 def test_both_tables_of_a_system_with_two_start_from_them(build, eight, file):

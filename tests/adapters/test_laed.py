@@ -14,7 +14,6 @@ from dialbench_adapters.laed import (
     LAEDModel,
     frozen,
     imbalance,
-    latest,
     mutual_information,
 )
 from dialbench_adapters.seq2seq_lstm import LSTMConfig
@@ -25,7 +24,7 @@ from dialbench.neural.data import build_vocabulary, encode, make_batch
 from dialbench.neural.decoding import decode
 from dialbench.neural.model import count_for_answers, count_parameters
 from dialbench.records import Context, Decoding
-from dialbench.text.vocabulary import PAD, SEP
+from dialbench.text.vocabulary import PAD
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -137,44 +136,6 @@ class TestContext:
         assert torch.equal(heard, reads(last)[0])
         assert said == reads(last)[1]
         assert not torch.equal(heard, reads("hurry !", last.removeprefix("hat "))[0])
-
-    def test_short_contexts_are_unchanged(self, ready):
-        _, batch = ready("laed")
-        turns = latest(batch, 50)
-        assert torch.equal(turns.tokens, batch.turns.tokens)
-        assert torch.equal(turns.contexts, batch.turns.contexts)
-
-    @pytest.mark.parametrize("limit", [1, 2, 3, 7, 20])
-    def test_words_are_those_of_the_context_as_one_string(self, cut, limit):
-        random = np.random.default_rng(limit)
-        said = [" ".join(random.choice(self.WORDS, random.integers(1, 9))) for _ in range(6)]
-        contexts = [list(random.choice(said, random.integers(1, 6))) for _ in range(40)]
-        batch = cut(contexts, limit)
-        turns = latest(batch, limit)
-        for row, source, context in zip(turns.contexts, batch.source, contexts, strict=True):
-            kept = [turns.tokens[turn] for turn in row if turn >= 0]
-            joined = [t for turn in kept for t in (*turn[turn.ne(PAD)].tolist(), SEP)][:-1]
-            whole = source[source.ne(PAD)].tolist()
-            assert joined == whole[whole[0] == SEP :]
-            assert len(kept) <= len(context)
-            assert row[: len(kept)].ge(0).all()
-
-    def test_nothing_said_is_an_empty_turn(self, cut):
-        batch = cut([[], ["tram hat"], ["hat", "tram soup"]], 2)
-        turns = latest(batch, 2)
-        lengths = turns.tokens.ne(PAD).sum(1)
-        found = [[lengths[turn].item() for turn in row if turn >= 0] for row in turns.contexts]
-        assert found == [[0], [2], [2]]
-
-    def test_equal_contexts_are_read_once(self, cut):
-        turns = latest(cut([["tram hat", "soup"]] * 3, 3), 3)
-        assert turns.tokens.shape == (2, 1)
-        assert turns.contexts.unique(dim=0).shape == (1, 2)
-
-    def test_turns_are_needed(self, ready):
-        _, batch = ready("laed")
-        with pytest.raises(ValueError, match="cut from a split"):
-            latest(replace(batch, origin=None), 5)
 
 
 class TestAnswering:

@@ -83,6 +83,15 @@ class TestNetwork:
         assert (found.mean < 0).any()
         assert (found.log_variance < 0).any()
 
+    @pytest.mark.parametrize("spread", [0.26, 1.0])
+    def test_of_states_prior_and_posterior_begin_about_as_far_apart_as_samples_lie(self, spread):
+        torch.manual_seed(1)
+        prior, posterior = (GaussianNetwork.of_states(64, 64, 32, spread) for _ in range(2))
+        states = torch.randn(256, 64).tanh()
+        p, q = prior(states), posterior(states)
+        assert (0.5 * p.log_variance).exp().mean().item() == pytest.approx(spread, rel=0.05)
+        assert 0.1 < q.divergence(p).mean().item() / 32 < 1.5  # nats a dimension
+
     @pytest.mark.parametrize("sign", [-1.0, 1.0])
     def test_log_variance_is_clamped(self, network, sign):
         network.layers[-1].bias.data.fill_(sign * 100.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 import torch
@@ -155,6 +156,32 @@ class TestSpread:
     def test_fan_in_is_the_embedding_size(self):
         config = KaimingConfig(embedding=64, gamma_sa=2.0, gamma_ff=4.0)
         assert config.spreads() == (0.25, 0.5)
+
+    @pytest.mark.parametrize("size", [48, 300])
+    def test_sigma_is_worth_the_same_at_every_width(self, size):
+        """A sum over n inputs is spread as over the paper's 300."""
+        of_attention, of_feed_forward = NormalConfig(embedding=size).spreads()
+        assert of_attention * size**0.5 == pytest.approx(0.01 * 300**0.5)
+        assert of_feed_forward * size**0.5 == pytest.approx(0.05 * 300**0.5)
+
+    @pytest.mark.parametrize("system", ["paraformer-n", "paraformer-k", "rl-transformer"])
+    def test_draws_move_a_model_less_behind_smaller_maps(self, ready, system):
+        def moved(start: float) -> float:
+            model, batch = ready(f"{system}[behind_random={start}]")
+            draws = [model.hidden(replace(batch, seed=seed)).detach() for seed in range(6)]
+            return float(torch.stack(draws).std(0).mean())
+
+        assert moved(0.25) < 0.7 * moved(1.0)
+
+    def test_of_every_few_updates(self, ready):
+        model, batch = ready("paraformer-k[redraw_every=step,redraw_updates=3]", seed=None)
+        model.train()
+        seen = []
+        for step in range(7):
+            model.loss(batch, step)
+            seen.append(next(iter(random_tensors(model).values())))
+        new = [not torch.equal(one, other) for one, other in pairwise(seen)]
+        assert new == [False, False, True, False, False, True]
 
     @pytest.mark.parametrize(
         ("system", "spread"),

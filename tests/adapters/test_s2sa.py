@@ -196,7 +196,7 @@ class TestAdaDelta:
     @staticmethod
     def _gradients(trainer, rows) -> None:
         losses = trainer.model.loss(make_batch(trainer.train, rows, "cpu"), 0)
-        losses.total.backward()
+        losses.objective(*trainer.average_batch).backward()
         torch.nn.utils.clip_grad_norm_(trainer.model.parameters(), trainer.config.clip)
 
     def test_a_resumed_training_ends_in_the_same_bits(self, build, eight, tmp_path):

@@ -224,6 +224,14 @@ class TestStart:
         # up to the 1e-5 that a second norm puts under the root again
         assert torch.allclose(model.logits(batch), plain.logits(batch), rtol=1e-4, atol=1e-4)
 
+    def test_without_z_the_pre_norm_model_is_the_transformer(self, ready):
+        plain, batch = ready("transformer", norm="pre")
+        model, _ = ready(SCRATCH, norm="pre")
+        model.take(plain.state_dict())
+        wide = model.first.feed_forward.first.weight.detach()
+        wide[:, 16:] = 0.0  # of z
+        assert torch.allclose(model.logits(batch), plain.logits(batch), rtol=0, atol=1e-12)
+
     @pytest.mark.parametrize("norm", ["post", "pre"])
     def test_takes_all_weights_and_copies_the_attention(self, ready, norm):
         plain, _ = ready("transformer", norm=norm)

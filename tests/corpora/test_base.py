@@ -3,11 +3,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from dialbench.corpora.base import Corpus, card, data_folder, load_corpus, names
+from dialbench.corpora.base import Corpus, card, data_folder, load_corpus, names, sample
 from dialbench.errors import InputError, UnknownName
 
 
@@ -175,3 +176,29 @@ def test_reading_a_card_loads_no_heavy_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+class TestSample:
+    """What is learnt from where not everything is."""
+
+    def test_whole_dialogues_from_everywhere_in_corpus_order(self) -> None:
+        train = load_corpus("demo").train
+        places = {example.id: place for place, example in enumerate(train)}
+        drawn = [places[example.id] for example in sample(train, 1000)]
+        assert len(drawn) == 1000
+        assert drawn == sorted(drawn)
+        assert 0.4 < sum(drawn) / len(drawn) / len(train) < 0.6
+        whole = Counter(example.dialogue_id for example in train)
+        part = Counter(example.dialogue_id for example in sample(train, 1000))
+        assert sum(part[id] < whole[id] for id in part) <= 1
+
+    def test_a_smaller_one_lies_within_a_larger_one(self) -> None:
+        train = load_corpus("demo").train
+        few, many = ({example.id for example in sample(train, n)} for n in (100, 1000))
+        assert few < many
+
+    def test_without_a_limit_nothing_is_left_out(self) -> None:
+        train = load_corpus("demo").train
+        assert sample(train, None) is train
+        assert sample(train, len(train)) is train
+        assert len(sample(train, 1)) == 1

@@ -97,7 +97,8 @@ class ToyConfig(NeuralConfig):
     response_tokens: int = 8
     learning_rate: float = 0.05
     batch_size: int = 8
-    warmup: int = 4
+    warmup: float = 4
+    schedule: Any = "constant"
     epochs: int = 4
     precision: Any = "float64"
     answer_batch: int = 4

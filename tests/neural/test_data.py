@@ -17,6 +17,7 @@ from dialbench.neural.data import (
     encode_split,
     make_batch,
     training_rows,
+    update_rows,
 )
 from dialbench.records import Context, Example, Split
 from dialbench.text.vocabulary import BOS, EOS, PAD, SEP, UNK, Vocabulary
@@ -129,6 +130,13 @@ class TestVocabulary:
         # green 5, red 4, blue 3; black and white 1, the first of the alphabet is kept
         assert vocabulary.words[5:] == ("green", "red", "blue", "black")
 
+    def test_rare_words_are_left_to_unk(self):
+        turns = ("red red", "blue", "green blue")
+        examples = [Example("1", "x", turns[:2], (turns[2],))]
+        vocabulary = build_vocabulary(Split("train", examples), 4, 2)
+        assert vocabulary.words[5:] == ("blue", "red")
+        assert vocabulary.read("green") == [UNK]
+
     def test_is_built_once_for_a_split(self, train):
         assert build_vocabulary(train, 30) is build_vocabulary(train, 30)
 
@@ -208,3 +216,33 @@ class TestBatch:
         assert batch.target.shape == (3, 0)
         assert batch.real.shape == (0,)
         assert batch.seed is None
+
+
+class TestUpdateRows:
+    def test_passes_follow_each_other(self):
+        encoded = of_lengths([3] * 20, [2] * 20)
+        passes = [training_rows(encoded, 8, 1, number) for number in (1, 2, 3)]
+        every = [rows.tolist() for rows in (*passes[0], *passes[1], *passes[2])]
+        found = [rows.tolist() for rows in update_rows(encoded, 8, 1, 2, 5)]
+        assert found == every[2:7]
+
+
+class TestTurns:
+    """Systems that read turn by turn see the very words that others see."""
+
+    @pytest.mark.parametrize("limit", [1, 2, 3, 7, 20])
+    def test_words_are_those_of_the_context_as_one_string(self, limit):
+        random = np.random.default_rng(limit)
+        said = [" ".join(random.choice(list("abcd"), random.integers(1, 9))) for _ in range(6)]
+        contexts = [
+            Context(random.choice(said, random.integers(1, 6)).tolist(), str(i)) for i in range(40)
+        ]
+        batch = make_batch(encode(contexts, WORDS, limit), np.arange(40), "cpu")
+        turns = batch.turns
+        for row, source, context in zip(turns.contexts, batch.source, contexts, strict=True):
+            kept = [turns.tokens[turn] for turn in row if turn >= 0]
+            joined = [t for turn in kept for t in (*turn[turn.ne(PAD)].tolist(), SEP)][:-1]
+            whole = source[source.ne(PAD)].tolist()
+            assert joined == whole[whole[0] == SEP :]
+            assert len(kept) <= len(context)
+            assert row[: len(kept)].ge(0).all()
