@@ -173,6 +173,6 @@ class TestRowsThatLearnNothing:
 
     def test_a_corpus_with_splits_of_its_own_is_only_limited(self) -> None:
         found = self.planned("copy-last", "demo")
-        assert (len(found.train), len(found.test)) == (3000, 300)
+        assert (len(found.train), len(found.test)) == (8057, 300)
         limited = [note for note in found.notes if "limited" in note]
         assert limited == ["Demo, limited run: answered the first 300 of 1,020 examples"]
