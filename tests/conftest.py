@@ -34,6 +34,13 @@ def data_folder() -> Path:
     return folder
 
 
+@pytest.fixture(autouse=True)
+def _no_embedded_judge(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outside of its own tests, as judging would take most of their time."""
+    if "nli" not in request.path.parts:
+        monkeypatch.setattr("dialbench.nli.embedded._PACKAGE", "no_such_package")
+
+
 def _mount(*arguments: str) -> None:
     done = subprocess.run(["mount", *arguments], capture_output=True, text=True)
     if done.returncode != 0:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from dialbench.cli.options import POSITIVE, data_option, print_message, print_text
+from dialbench.cli.options import POSITIVE, data_option, nli_option, print_message, print_text
 
 
 @click.group()
 def nli() -> None:
-    """Make the NLI model that judges utterance entailment."""
+    """Make or examine the NLI model that judges utterance entailment."""
 
 
 @nli.command()
@@ -30,7 +30,7 @@ def nli() -> None:
 def train(data: Path | None, out: Path, seed: int, dialogue_pairs: int) -> None:
     """Train the adaptation of the embedded judge and write it with its card.
 
-    Takes about half an hour on two cores. The same command again goes on where this one stopped.
+    Takes about an hour of one core. The same command again goes on where this one stopped.
     `--nli OUT` judges with what was made.
     """
     from dialbench.corpora.base import data_folder
@@ -39,3 +39,17 @@ def train(data: Path | None, out: Path, seed: int, dialogue_pairs: int) -> None:
     folder = data_folder(data)
     for path in train_judge(folder, out, seed=seed, dialogue=dialogue_pairs, tell=print_message):
         print_text(str(path))
+
+
+@nli.command()
+@data_option
+@nli_option
+def examine(data: Path | None, nli: str | None) -> None:
+    """Examine a judge on what it was not taught, and print what comes out as Markdown.
+
+    Held-out sets, probes, dialogues, constant responses, and how far it follows people's ratings.
+    """
+    from dialbench.corpora.base import data_folder
+    from dialbench.nli.course import examine as examine_judge
+
+    print_text(examine_judge(nli, data_folder(data), print_message).rstrip())

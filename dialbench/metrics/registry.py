@@ -164,6 +164,7 @@ _RUN = {
     "emb-average": _embedding(EmbeddingAverage),
     "emb-greedy": _embedding(EmbeddingGreedy),
     "emb-extrema": _embedding(EmbeddingExtrema),
+    **{name: _entailment(name, ENTAILMENT[name]) for name in ("ue", "ue-soft")},
 }
 _SCORE = {
     **{f"intra-dist-{n}": _intra_distinct(n) for n in (1, 2)},
@@ -187,7 +188,7 @@ _ASKED_FOR = {
     "bertscore": _Entry(BertScore, lambda s: BertScore(s.tokenizer, s.bert)),
     "mauve": _Entry(Mauve, lambda s: Mauve(s.tokenizer, s.mauve)),
     "vendi": _Entry(Vendi, lambda s: Vendi(s.tokenizer, s.sentences)),
-    **{name: _entailment(name, kind) for name, kind in ENTAILMENT.items()},
+    **{name: _entailment(name, kind) for name, kind in ENTAILMENT.items() if name not in _RUN},
     "f1": _Entry(TokenF1, lambda s: TokenF1(s.tokenizer)),
     **{f"rouge-{n}": _rouge(n) for n in (1, 2)},
     "chrf": _Entry(Chrf, lambda s: Chrf(s.tokenizer)),
@@ -215,7 +216,7 @@ _ENTRIES = _RUN | _SCORE | _DRAWN | _ASKED_FOR
 DEFAULT = tuple(_RUN)
 """The measures of a run that names none."""
 SCORED = tuple(_RUN | _SCORE)
-"""Those of finished responses: all that need no sentence model, but not the papers' variants."""
+"""Those of finished responses: those that need no model but the judge, without papers' variants."""
 
 WITHIN = tuple(_DRAWN)
 """Those added to either where several responses to a context were drawn."""

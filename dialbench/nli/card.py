@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 
 from dialbench.nli import calibration
 from dialbench.nli.adaptation import ALPHA, RANK
 from dialbench.nli.calibration import Offsets
 from dialbench.nli.course import Course
-from dialbench.nli.examination import CONTEXTS, Examined, Sane
+from dialbench.nli.examination import CONTEXTS
 from dialbench.nli.pairs import LABELS
 
 _TEXT = """\
@@ -30,45 +29,31 @@ Values of `ue` with this judge do not compare with those of another one.
 
     {command}
 
-Two lessons, of each one pass over those pairs that have at most {longest} pieces, {batch_size} a
-step, those of about one length together. The first has {first_pairs:,}, of all those below; the
-second {second_pairs:,}, of {again:,} of the collections' again and {common} in the manner of
-dialogue. Adam; the rate rises to {learning_rate} ({second_rate} in the second lesson) over
-{warmup:.0%} of the steps and falls in a straight line to zero; gradients are clipped at {clip};
-nothing drops out; seed {seed}; {dtype}.
+On a CPU with {dtype}, {threads} thread. On another kind of processor the last bits of a sum,
+and so the weights, may differ. Two lessons, of each one pass over those pairs that have at most
+{longest} pieces, {batch_size} a step, those of about one length together. The first has
+{first_pairs:,}, of all those below; the second {second_pairs:,}, of {again:,} of the collections'
+again and {made:,} made pairs. Adam; the rate rises to {learning_rate} ({second_rate} in the second
+lesson) over {warmup:.0%} of the steps and falls in a straight line to zero; gradients are clipped
+at {clip}; nothing drops out; seed {seed}.
 
 {taught}
 
 The last row is made from the turns of DailyDialog's training split, {dialogue} pairs of each label:
 turns of two dialogues (neutral); a turn with itself or one of its statements (entailment); a
-statement with its negation (contradiction). In the second lesson, with {common_each} of each label,
-half of the neutral ones are a turn and a commonplace, which is a turn that three dialogues or more
-have. No text is part of the adaptation; whether the licences of texts bind what was learned from
-them is for its user to judge.
+statement with its negation (contradiction). Of a collection, pairs are left out that share a
+sentence with a premise of a held-out set. What is made for the second lesson:
+
+{made_pairs}
+
+No text is part of the adaptation; whether the licences of texts bind what was learned from them is
+for its user to judge.
 
 ## Calibration
 
 {calibrated}
 
-## Held-out sets
-
-Never trained on. Rows of a confusion are true labels, columns labels given, both in the order
-{labels}.
-
-{examined}
-
-## Sanity
-
-{contexts:,} contexts of DailyDialog's validation split, at most five turns each.
-
-{levels}
-
-True next turns less turns of other dialogues, with 95 % intervals over dialogues:
-
-{margins}
-
-Of the pairs of a turn and a turn of another dialogue {unlike:.0%} are called contradictions.
-"""
+{findings}"""
 
 _CALIBRATED = """\
 Added to the logits: {entailment:+g} for entailment, {contradiction:+g} for contradiction. Of the
@@ -85,40 +70,28 @@ within {level} of 0, that of denials below {denied}, and the accuracy on SNLI de
 on {contexts:,} contexts of DailyDialog's validation split."""
 
 
-def card(
-    course: Course,
-    offsets: Offsets | None,
-    examined: Sequence[Examined],
-    sane: Sane,
-    facts: dict[str, object],
-) -> str:
+def card(course: Course, offsets: Offsets | None, findings: str, facts: dict[str, object]) -> str:
     """The card of an adaptation.
 
     Args:
         course: what it was taught.
         offsets: of its logits; None if none keep the bounds.
-        examined: what it made of each held-out set.
-        sane: what it made of dialogue.
-        facts: base, file, sha256, parameters, command, dtype, and pairs of each lesson that were
-            short enough (`first_pairs`, `second_pairs`).
+        findings: what it makes of what it was not taught, as Markdown.
+        facts: base, file, sha256, parameters, command, dtype, threads, and pairs of each lesson
+            that were short enough (`first_pairs`, `second_pairs`).
     """
     first, second = course.lessons
     return _TEXT.format(
         rank=RANK,
         alpha=ALPHA,
         taught="\n".join(_taught(course)),
-        dialogue=first.dialogue,
+        dialogue=len(first.made) // len(LABELS),
         again=len(second.labelled),
-        common=len(second.made),
-        common_each=second.dialogue,
+        made=len(second.made),
+        made_pairs="\n".join(_made(course)),
         second_rate=second.settings.learning_rate,
-        labels=", ".join(LABELS),
-        examined="\n".join(_examined(examined)),
-        levels="\n".join(_levels(sane)),
-        margins="\n".join(_margins(sane)),
-        unlike=sane.unlike,
         calibrated=_calibrated(offsets),
-        contexts=CONTEXTS,
+        findings=findings,
         **asdict(first.settings),
         **facts,
     )
@@ -144,28 +117,8 @@ def _taught(course: Course) -> Iterator[str]:
     yield f"| | in the manner of dialogue | CC BY-NC-SA 4.0 | {len(course.first.made):,} |"
 
 
-def _examined(found: Sequence[Examined]) -> Iterator[str]:
-    yield "| file | collection | licence | pairs | accuracy | confusion |"
-    yield "|---|---|---|---|---|---|"
-    for one in found:
-        rows = "; ".join(" ".join(f"{n:,}" for n in row) for row in one.confusion.tolist())
-        source, count = one.source, int(one.confusion.sum())
-        yield (
-            f"| `{source.name}` | {source.title} | {source.licence} | {count:,} "
-            f"| {one.accuracy:.2%} | {rows} |"
-        )
-
-
-def _levels(sane: Sane) -> Iterator[str]:
-    yield "| response | how many | UE |"
-    yield "|---|---|---|"
-    for name, count, level in sane.levels:
-        yield f"| {name} | {count:,} | {f'{level:+.3f}' if count else '-'} |"
-
-
-def _margins(sane: Sane) -> Iterator[str]:
-    yield "| measure | difference | from | to |"
-    yield "|---|---|---|---|"
-    for name, found in sane.margins:
-        low, high = found.interval or (math.nan, math.nan)
-        yield f"| `{name}` | {found.value:+.3f} | {low:+.3f} | {high:+.3f} |"
+def _made(course: Course) -> Iterator[str]:
+    yield "| pairs | number |"
+    yield "|---|---|"
+    for title, pairs in course.made:
+        yield f"| {title} | {len(pairs):,} |"

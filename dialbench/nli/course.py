@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,12 +20,11 @@ from dialbench.nli import embedded
 from dialbench.nli.adaptation import shifted
 from dialbench.nli.cache import Remembering
 from dialbench.nli.calibration import Offsets, Shifted, calibrate
-from dialbench.nli.dialogue import dialogue_pairs
-from dialbench.nli.examination import Examined, examine, sanity
-from dialbench.nli.judge import Judge
+from dialbench.nli.dialogue import dialogue_pairs, statements
+from dialbench.nli.findings import Findings
+from dialbench.nli.loading import find
 from dialbench.nli.pairs import (
     DEVELOPMENT,
-    HELD_OUT,
     TRAINING,
     Pair,
     Source,
@@ -33,14 +32,16 @@ from dialbench.nli.pairs import (
     read,
     untouched,
 )
+from dialbench.nli.phenomena import phenomena_pairs
 from dialbench.nli.training import Training, TrainingSettings
+from dialbench.records import Dialogue
 
 _CORPUS = "dailydialog"
 _UNCALIBRATED = "uncalibrated.safetensors"
 AGAIN = 10_000
 """Pairs of the first lesson that the second one has too."""
-WITH_COMMONPLACES = 200
-"""Pairs in the manner of dialogue of each label in the second lesson."""
+EACH = 200
+"""Pairs of each kind or label that are made for the second lesson."""
 SECOND_RATE = 3e-4
 THREADS = 1
 """Of training: sums fall otherwise on another number of threads, and so would the weights."""
@@ -52,14 +53,12 @@ class Lesson:
 
     Attributes:
         labelled: of the collections.
-        made: in the manner of dialogue, of all labels.
-        dialogue: how many of those there are to be of each label.
+        made: pairs that are made of sentences, of all labels.
         settings: how they are learned.
     """
 
     labelled: tuple[Pair, ...]
     made: tuple[Pair, ...]
-    dialogue: int
     settings: TrainingSettings
 
 
@@ -69,12 +68,14 @@ class Course:
 
     Attributes:
         counts: how many pairs each source gave.
-        first: all of them, and pairs in the manner of dialogue.
-        second: some of them again, and pairs with commonplaces, at a lower rate. Pairs with
-            commonplaces in the first lesson cost accuracy elsewhere.
+        made: titles of what was made for the second lesson, with the pairs.
+        first: all of the collections, and pairs in the manner of dialogue.
+        second: some of them again, and pairs that teach one thing each, at a lower rate. In the
+            first lesson these would cost accuracy elsewhere.
     """
 
     counts: tuple[tuple[Source, int], ...]
+    made: tuple[tuple[str, tuple[Pair, ...]], ...]
     first: Lesson
     second: Lesson
 
@@ -94,18 +95,40 @@ class Course:
         found = [
             (source, source.sample(untouched(read(source, data), held_out))) for source in TRAINING
         ]
-        turns = list(load_corpus(_CORPUS, data=data, where="--data").dialogues("train"))
+        dialogues = list(load_corpus(_CORPUS, data=data, where="--data").dialogues("train"))
         labelled = [pair for _, own in found for pair in own]
         again = random.Random(seed).sample(labelled, min(AGAIN, len(labelled)))  # noqa: S311
-        made = dialogue_pairs(turns, dialogue, seed)
-        common = dialogue_pairs(turns, WITH_COMMONPLACES, seed, everywhere=True)
+        captions = {pair.premise for pair in found[0][1]}
+        sentences = sorted({*statements(dialogues), *captions})
+        made = tuple(_made(dialogues, sentences, seed))
         return cls(
             tuple((source, len(own)) for source, own in found),
-            Lesson(tuple(labelled), tuple(made), dialogue, TrainingSettings(seed)),
+            made,
             Lesson(
-                tuple(again), tuple(common), WITH_COMMONPLACES, TrainingSettings(seed, SECOND_RATE)
+                tuple(labelled),
+                tuple(dialogue_pairs(dialogues, dialogue, seed)),
+                TrainingSettings(seed),
+            ),
+            Lesson(
+                tuple(again),
+                tuple(pair for _, pairs in made for pair in pairs),
+                TrainingSettings(seed, SECOND_RATE),
             ),
         )
+
+
+def _made(
+    dialogues: Sequence[Dialogue], sentences: Sequence[str], seed: int
+) -> Iterator[tuple[str, tuple[Pair, ...]]]:
+    """What the second lesson has besides pairs of the collections."""
+    common = dialogue_pairs(dialogues, EACH, seed, everywhere=True)
+    yield (
+        "in the manner of dialogue, as above, but half of the neutral ones a turn and a "
+        "commonplace, which is a turn that three dialogues or more have",
+        tuple(common),
+    )
+    for title, pairs in phenomena_pairs(sentences, EACH, seed):
+        yield title, tuple(pairs)
 
 
 def train(
@@ -153,14 +176,33 @@ def train(
         "parameters": sum(tensor.numel() for tensor in learned.values()),
         "command": f"dialbench nli train --seed {seed} --dialogue-pairs {dialogue}",
         "dtype": str(dtype_of("auto", "cpu")).removeprefix("torch."),
+        "threads": THREADS,
         "first_pairs": pairs[0],
         "second_pairs": pairs[1],
     }
-    calibrated = Shifted(judge, offsets or Offsets())
-    found = list(_examined(calibrated, data, tell))
+    findings = Findings.of(Shifted(judge, offsets or Offsets()), data, valid, tell)
     path = weights.with_suffix(".md")
-    atomic_write(path, card(course, offsets, found, sanity(calibrated, valid), facts))
+    atomic_write(path, card(course, offsets, findings.to_markdown(), facts))
     return [weights, path]
+
+
+def examine(model: str | None, data: Path, tell: Callable[[str], None]) -> str:
+    """What a judge makes of all that it was not taught, as Markdown.
+
+    Args:
+        model: see `dialbench.nli.loading.find`.
+        data: the data folder, with `nli` and `dailydialog`.
+        tell: is told how far it is.
+
+    Raises:
+        InputError: the judge cannot be used, or a file is missing or damaged.
+    """
+    judge = find(model)
+    if judge is None:
+        raise InputError("there is no judge to examine", hint=embedded.HINT)
+    valid = load_corpus(_CORPUS, data=data, where="--data").valid
+    findings = Findings.of(Remembering(judge), data, valid, tell)
+    return f"# What {judge.name} makes of what it was not taught\n\n{findings.to_markdown()}"
 
 
 def _taught(
@@ -189,10 +231,3 @@ def _threads(count: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def _examined(judge: Judge, data: Path, tell: Callable[[str], None]) -> Iterator[Examined]:
-    for source in HELD_OUT:
-        found = examine(judge, source, data)
-        tell(f"{source.name}: {found.accuracy:.2%}")
-        yield found

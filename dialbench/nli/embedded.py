@@ -19,6 +19,7 @@ from dialbench.nli.encoder import CrossEncoder
 from dialbench.nli.judge import Classifier, Judge
 from dialbench.nli.pairs import LABELS
 
+HINT = "Install dialbench[offline], or name an NLI model with --nli."
 MISSING = "no judge: install dialbench[offline], or name an NLI model with --nli"
 WEIGHTS = Path(__file__).parent / "minilm-l6-nli.safetensors"
 _BASE = "model.safetensors"

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dialbench.metrics.entailment import WEIGHTS, Verdicts
+from dialbench.metrics.entailment import UNGUARDED, WEIGHTS, Verdicts
 from dialbench.metrics.texts import Texts
 from dialbench.nli.dialogue import (
     CONTRADICTION,
@@ -33,6 +33,15 @@ CONTEXTS = 1_000
 """Contexts of the sanity suite."""
 SEPARATING = ("ue", "ue-soft", "ue-entail", "ue-p-entail")
 """Measures of which it is asked whether they tell true next turns from others."""
+CONSTANT_CONTEXTS = 200
+"""Contexts that each constant response is given to."""
+CONSTANTS = (
+    *(".", "...", "the", "i i i i", "Yes.", "I see.", "I don't know.", "I am not sure."),
+    *("Thank you.", "That's great.", "That's a good idea.", "I think so.", "What do you mean?"),
+    *("Here you are.", "No problem.", "I am sorry to hear that.", "I have a dog."),
+)
+"""Responses that fit, or do not fit, every context alike."""
+CONSTANT_METRICS = ("ue", "ue-soft", "ue-raw")
 DENIALS = ("It is not true that {}", "It is false that {}")
 """How statements are denied; training sees the first, no training the second."""
 
@@ -124,6 +133,38 @@ def sanity(judge: Judge, examples: Sequence[Example], seed: int = 1) -> Sane:
         margins=margins,
         unlike=float(unlike[:, CONTRADICTION].mean()),
     )
+
+
+@dataclass(frozen=True)
+class SameResponse:
+    """What one way to respond to every context earns: `values` of `CONSTANT_METRICS`."""
+
+    response: str
+    values: tuple[float, ...]
+
+
+def constants(judge: Judge, examples: Sequence[Example], seed: int = 1) -> list[SameResponse]:
+    """People, copies of the last turn, and `CONSTANTS`, each on the same contexts.
+
+    Args:
+        judge: whose judgements are looked at.
+        examples: `CONSTANT_CONTEXTS` of them are drawn.
+        seed: of what is drawn.
+    """
+    dice = random.Random(seed)  # noqa: S311
+    drawn = dice.sample(examples, min(CONSTANT_CONTEXTS, len(examples)))
+    return [
+        _same(judge, "the true next turn", [(e, e.references[0]) for e in drawn]),
+        _same(judge, "a copy of the last turn", [(e, e.context[-1]) for e in drawn]),
+        *(_same(judge, f"`{text}`", [(e, text) for e in drawn]) for text in CONSTANTS),
+    ]
+
+
+def _same(judge: Judge, name: str, pairs: Sequence[tuple[Example, str]]) -> SameResponse:
+    texts, verdicts = _texts(pairs), Verdicts(judge)
+    columns = {False: verdicts.of(texts), True: verdicts.unguarded(texts)}
+    values = (_measure(m, columns[m in UNGUARDED]).mean() for m in CONSTANT_METRICS)
+    return SameResponse(name, tuple(map(float, values)))
 
 
 def _denied(turns: Sequence[str]) -> Iterator[tuple[str, list[tuple[str, str]]]]:

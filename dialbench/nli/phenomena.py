@@ -38,8 +38,10 @@ _SCRAPS = (
 _LONGEST_RUN = 8
 
 
-def phenomena_pairs(sentences: Sequence[str], count: int, seed: int) -> list[Pair]:
-    """Up to `count` pairs of each kind.
+def phenomena_pairs(
+    sentences: Sequence[str], count: int, seed: int
+) -> Iterator[tuple[str, list[Pair]]]:
+    """Up to `count` pairs of each kind, with its title.
 
     Args:
         sentences: statements that are rewritten; others are left out.
@@ -47,12 +49,10 @@ def phenomena_pairs(sentences: Sequence[str], count: int, seed: int) -> list[Pai
         seed: the same seed gives the same pairs.
     """
     dice = random.Random(seed)  # noqa: S311
-    found: list[Pair] = []
-    for kind in _KINDS:
+    for title, kind in _KINDS.items():
         order = list(sentences)
         dice.shuffle(order)
-        found += [pair for pair, _ in zip(kind(order, dice), range(count), strict=False)]
-    return found
+        yield title, [pair for pair, _ in zip(kind(order, dice), range(count), strict=False)]
 
 
 def _speakers(sentences: Sequence[str], dice: random.Random) -> Iterator[Pair]:
@@ -122,6 +122,14 @@ def _unrelated(sentences: Sequence[str], dice: random.Random) -> Iterator[Pair]:
         yield Pair(one, other, NEUTRAL)
 
 
-_KINDS: tuple[Callable[[Sequence[str], random.Random], Iterator[Pair]], ...] = (
-    *(_speakers, _numbers, _opposites, _roles, _comparisons, _nonsense, _unrelated),
-)
+_KINDS: dict[str, Callable[[Sequence[str], random.Random], Iterator[Pair]]] = {
+    "a statement of the speaker and the same of the other (neutral), and with itself": _speakers,
+    "a statement and the same with another number (contradiction)": _numbers,
+    "a statement and its opposite by one word (contradiction), or that denied (entailment)": (
+        _opposites
+    ),
+    "who does it to whom, in active and passive, from templates": _roles,
+    "who is more than whom, from templates": _comparisons,
+    "a statement and nonsense (neutral): marks, function words, repeated words": _nonsense,
+    "two statements that have nothing to do with each other (neutral)": _unrelated,
+}

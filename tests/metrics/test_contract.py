@@ -152,9 +152,9 @@ def test_every_name_makes_a_measure_of_that_name(every_metric):
     assert all(metric.signature.endswith("|tok:whitespace|v:1") for metric in metrics)
 
 
-def test_the_measures_of_a_run_are_among_those_of_a_score_and_these_need_no_model():
+def test_the_metrics_of_a_run_are_among_those_of_a_score_and_these_need_no_model_but_a_judge():
     assert set(DEFAULT) < set(SCORED) < set(names())
-    assert needs(SCORED) == {"vectors", "wordnet", "train"}
+    assert needs(SCORED) == {"vectors", "wordnet", "train", "judge"}
 
 
 def test_an_unknown_name_is_answered_with_the_nearest():

@@ -169,9 +169,10 @@ def test_without_a_judge_the_reason_says_what_to_do():
         assert metric.reason(statistics) == metric.missing == "install the extra"
 
 
-def test_the_judge_is_asked_for_and_never_a_default():
+def test_labels_and_probabilities_are_usual_and_the_rest_is_asked_for():
     assert registry.needs(NAMES) == {"judge"}
-    assert not set(NAMES) & set(registry.SCORED)
+    assert set(NAMES) & set(registry.DEFAULT) == set(NAMES) & set(registry.SCORED)
+    assert [name for name in registry.DEFAULT if name in NAMES] == ["ue", "ue-soft"]
 
 
 def test_contexts_follow_their_responses_into_parts():

@@ -9,7 +9,7 @@ from dialbench.neural import checkpoint
 from dialbench.nli import embedded
 from dialbench.nli.cache import Remembering
 from dialbench.nli.calibration import Offsets
-from dialbench.nli.examination import examine, sanity
+from dialbench.nli.examination import constants, examine, sanity
 from dialbench.nli.loading import find
 from dialbench.nli.pairs import HELD_OUT, TRAINING
 from dialbench.records import Example
@@ -18,6 +18,7 @@ from .conftest import DIALOGUES
 
 
 def test_the_command_makes_weights_and_a_card(command, base, lessons, tmp_path, monkeypatch):
+    monkeypatch.setattr("dialbench.nli.course.EACH", 2)
     out = tmp_path / "judge"
     train = ("nli", "train", "--data", lessons, "--out", out, "--dialogue-pairs", "2")
     said = command(*train)
@@ -28,8 +29,14 @@ def test_the_command_makes_weights_and_a_card(command, base, lessons, tmp_path, 
     assert "dialbench nli train --seed 1 --dialogue-pairs 2" in text
     assert "| | in the manner of dialogue | CC BY-NC-SA 4.0 | 6 |" in text
     # Eleven files of four pairs, and two of each label.
-    assert "The first has 50, of all those below; the\nsecond" in text
-    assert "of 44 of the collections' again" in text
+    words = " ".join(text.split())
+    assert "The first has 50, of all those below; the second" in words
+    assert "of 44 of the collections' again" in words
+    assert (
+        "| a statement and nonsense (neutral): marks, function words, repeated words | 2 |" in text
+    )
+    assert "of 300 get their label" in words
+    assert "| `I see.` |" in text
     assert said.err.count("lesson 2 of 2") == 1
     assert str(tmp_path) not in text
     first = weights.read_bytes()
@@ -49,6 +56,7 @@ def test_the_command_makes_weights_and_a_card(command, base, lessons, tmp_path, 
 def test_the_card_says_what_was_added_to_the_logits(
     command, base, lessons, tmp_path, monkeypatch, offsets, words, logits
 ):
+    monkeypatch.setattr("dialbench.nli.course.EACH", 2)
     monkeypatch.setattr("dialbench.nli.course.calibrate", lambda *arguments: offsets)
     train = ("nli", "train", "--data", lessons, "--out", tmp_path, "--dialogue-pairs", "2")
     assert command(*train).code == 0
@@ -130,3 +138,36 @@ def test_turns_of_other_dialogues_are_of_others(reader, examples):
     strange = [(p, h) for p, h in reader.asked if h in home and (p, h) not in true and p != h]
     assert strange
     assert all(home[p] != home[h] for p, h in strange)
+
+
+def test_a_judge_is_examined_on_what_it_was_not_taught(command, checkpoint, lessons):
+    folder = checkpoint()
+    said = command("nli", "examine", "--data", lessons, "--nli", folder)
+    assert said.code == 0, said.err
+    assert said.out.startswith(f"# What {find(str(folder)).name} makes of what it was not taught")
+    parts = ("Held-out sets", "Probes", "Dialogue", "People")
+    assert [said.out.index(f"## {part}\n") for part in parts] == sorted(
+        said.out.index(f"## {part}\n") for part in parts
+    )
+
+
+def test_without_a_judge_there_is_none_to_examine(command, lessons, monkeypatch):
+    monkeypatch.setattr(embedded, "_PACKAGE", "no_such_package")
+    said = command("nli", "examine", "--data", lessons)
+    assert said.code == 2
+    assert "there is no judge to examine" in said.err
+    assert embedded.HINT in said.err
+
+
+def test_constants_are_judged_with_the_guard_and_without(examples):
+    class Follows:
+        name = "follows@1"
+
+        def __call__(self, pairs):
+            return np.tile([0.8, 0.1, 0.1], (len(pairs), 1))
+
+    found = {one.response: one.values for one in constants(Follows(), examples)}
+    assert found["`.`"] == (0.0, 0.0, 1.0)
+    assert found["a copy of the last turn"] == (0.0, 0.0, 1.0)
+    assert found["`I see.`"] == pytest.approx((1.0, 0.7, 1.0))
+    assert found["the true next turn"] == pytest.approx((1.0, 0.7, 1.0))
