@@ -38,7 +38,7 @@ from dialbench.records import Dialogue
 
 _CORPUS = "dailydialog"
 _UNCALIBRATED = "uncalibrated.safetensors"
-AGAIN = 10_000
+AGAIN = 12_000
 """Pairs of the first lesson that the second one has too."""
 EACH = 200
 """Pairs of each kind or label that are made for the second lesson."""
@@ -98,9 +98,8 @@ class Course:
         dialogues = list(load_corpus(_CORPUS, data=data, where="--data").dialogues("train"))
         labelled = [pair for _, own in found for pair in own]
         again = random.Random(seed).sample(labelled, min(AGAIN, len(labelled)))  # noqa: S311
-        captions = {pair.premise for pair in found[0][1]}
-        sentences = sorted({*statements(dialogues), *captions})
-        made = tuple(_made(dialogues, sentences, seed))
+        captions = sorted({pair.premise for pair in found[0][1]})
+        made = tuple(_made(dialogues, captions, seed))
         return cls(
             tuple((source, len(own)) for source, own in found),
             made,
@@ -118,7 +117,7 @@ class Course:
 
 
 def _made(
-    dialogues: Sequence[Dialogue], sentences: Sequence[str], seed: int
+    dialogues: Sequence[Dialogue], captions: Sequence[str], seed: int
 ) -> Iterator[tuple[str, tuple[Pair, ...]]]:
     """What the second lesson has besides pairs of the collections."""
     common = dialogue_pairs(dialogues, EACH, seed, everywhere=True)
@@ -127,7 +126,7 @@ def _made(
         "commonplace, which is a turn that three dialogues or more have",
         tuple(common),
     )
-    for title, pairs in phenomena_pairs(sentences, EACH, seed):
+    for title, pairs in phenomena_pairs(statements(dialogues), captions, EACH, seed):
         yield title, tuple(pairs)
 
 

@@ -39,18 +39,20 @@ _LONGEST_RUN = 8
 
 
 def phenomena_pairs(
-    sentences: Sequence[str], count: int, seed: int
+    statements: Sequence[str], captions: Sequence[str], count: int, seed: int
 ) -> Iterator[tuple[str, list[Pair]]]:
     """Up to `count` pairs of each kind, with its title.
 
     Args:
-        sentences: statements that are rewritten; others are left out.
+        statements: of dialogues.
+        captions: of pictures. Two of them are never called unrelated: their collections hold that
+            two captions of one picture contradict each other when they tell of different things.
         count: pairs of each kind; fewer where the sentences do not give as many.
         seed: the same seed gives the same pairs.
     """
     dice = random.Random(seed)  # noqa: S311
     for title, kind in _KINDS.items():
-        order = list(sentences)
+        order = [*statements] if kind is _unrelated else [*statements, *captions]
         dice.shuffle(order)
         yield title, [pair for pair, _ in zip(kind(order, dice), range(count), strict=False)]
 

@@ -7,7 +7,7 @@ from dialbench.nli.phenomena import phenomena_pairs
 
 
 def pairs_of(sentences, count, seed):
-    return [pair for _, pairs in phenomena_pairs(sentences, count, seed) for pair in pairs]
+    return [pair for _, pairs in phenomena_pairs(sentences, [], count, seed) for pair in pairs]
 
 
 SENTENCES = [
@@ -56,3 +56,14 @@ def test_labels_are_what_the_pairs_mean():
             assert label == "neutral"
         else:
             assert label == ("contradiction" if same_word else "entailment")
+
+
+def test_two_captions_are_never_called_unrelated():
+    captions = ["A man runs.", "A dog sleeps."]
+    made = dict(phenomena_pairs(SENTENCES, captions, 50, seed=1))
+    (title,) = (title for title in made if "nothing to do" in title)
+    assert len(made[title]) == 50
+    used = {text for pair in made[title] for text in pair[:2]}
+    assert not used & set(captions)
+    others = {pair.premise for name, pairs in made.items() if name != title for pair in pairs}
+    assert others & set(captions)

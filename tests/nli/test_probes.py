@@ -20,7 +20,7 @@ def test_twenty_phenomena_have_fifteen_different_pairs_each():
 
 
 def test_no_probe_is_taught():
-    kinds = phenomena_pairs(["It rains."], 3000, seed=1)
+    kinds = phenomena_pairs(["It rains."], [], 3000, seed=1)
     made = {pair[:2] for _, pairs in kinds for pair in pairs}
     assert not made & {pair[:2] for own in read_probes().values() for pair in own}
 
