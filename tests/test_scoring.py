@@ -14,6 +14,7 @@ from dialbench.measures import ScoringSettings, build_metrics
 from dialbench.metrics.semantic import EmbeddingSentence, SentenceModel
 from dialbench.metrics.wordnet import MISSING
 from dialbench.records import Example, Split
+from dialbench.reporting.scores import table_of
 from dialbench.scoring import (
     SCORED,
     WITHIN,
@@ -465,3 +466,11 @@ class TestPaired:
         found = report["compared"]["dist-1"]
         assert (found["difference"]["value"], found["p"]) == (0.0, None)
         assert "which tests need" in found["reason"]
+
+
+def test_the_first_note_names_a_file_that_repeats_itself(tmp_path):
+    constant = written(tmp_path / "constant.jsonl", [(e, "so it is .") for e, _ in PAIRS])
+    varied = written(tmp_path / "varied.jsonl", PAIRS)
+    found = table_of(score([varied, constant], metrics=["different"]))
+    assert found.notes[0] == "constant gave one response to all 90 contexts."
+    assert [note for note in found.notes if "gave" in note] == [found.notes[0]]

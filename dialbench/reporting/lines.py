@@ -51,8 +51,20 @@ _FEWEST_RESPONSES = 20
 """Of fewer a twentieth is less than one response."""
 
 
+def repeats(different: float, contexts: int) -> bool:
+    """Whether a system with this share of different responses says the same to nearly everybody."""
+    return contexts >= _FEWEST_RESPONSES and different < FEWEST_DIFFERENT
+
+
+def repetition(who: str, different: float, contexts: int) -> str:
+    """The sentence that says so."""
+    kinds = round(different * contexts)
+    given = f"{kinds} different responses to" if kinds > 1 else "one response to all"
+    return f"{who} gave {given} {contexts:,} contexts."
+
+
 def _repeats(score: Score | None) -> bool:
-    return score is not None and score.n >= _FEWEST_RESPONSES and score.value < FEWEST_DIFFERENT
+    return score is not None and repeats(score.value, score.n)
 
 
 def lines(results: Iterable[Result]) -> list[Line]:

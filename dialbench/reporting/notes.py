@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from dialbench.records import Column, Result, Table
-from dialbench.reporting.lines import FEWEST_DIFFERENT, Line
+from dialbench.reporting.lines import FEWEST_DIFFERENT, Line, repetition
 from dialbench.reporting.marks import Marks, Rules
 from dialbench.reporting.shown import number
 
@@ -51,13 +51,12 @@ def _repetitive(members: Sequence[Line]) -> Iterator[str]:
     """Which ranked rows say nearly the same to every context."""
     found = [line for line in members if line.ranked and line.repetitive]
     for line in found:
-        counts: dict[tuple[int, int], list[Result]] = {}
+        counts: dict[tuple[float, int], list[Result]] = {}
         for result in line.repetitive:
             score = result.scores["different"]
-            counts.setdefault((round(score.value * score.n), score.n), []).append(result)
-        for (kinds, contexts), results in counts.items():
-            given = f"{kinds} different responses to" if kinds > 1 else "one response to all"
-            yield f"{_of(line, results)} gave {given} {contexts:,} contexts."
+            counts.setdefault((score.value, score.n), []).append(result)
+        for (different, contexts), results in counts.items():
+            yield repetition(_of(line, results), different, contexts)
     if found:
         yield (
             f"Systems with fewer than {100 * FEWEST_DIFFERENT:g} % different responses are not "

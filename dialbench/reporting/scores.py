@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dialbench.records import Cell, Column, Row, Table
+from dialbench.reporting.lines import repeats, repetition
 from dialbench.reporting.presentation import column_of
 from dialbench.reporting.shown import MINUS
 
@@ -16,7 +17,8 @@ def table_of(reports: Sequence[Mapping[str, Any]]) -> Table:
     first = reports[0]["metrics"]
     columns = tuple(_column(name, score["signature"]) for name, score in first.items())
     rows = tuple(Row(report["system"], _cells(report["metrics"])) for report in reports)
-    notes = [f"{column.title}: {column.signature}" for column in columns]
+    notes = [*_repetitions(reports)]
+    notes += [f"{column.title}: {column.signature}" for column in columns]
     notes += [
         f"{report['system']}, {column_of(name).title}: {score['reason']}"
         for report in reports
@@ -24,6 +26,13 @@ def table_of(reports: Sequence[Mapping[str, Any]]) -> Table:
         if score.get("reason")
     ]
     return Table("scores", "Scores of finished responses", columns, rows, tuple(notes))
+
+
+def _repetitions(reports: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for report in reports:
+        score = report["metrics"].get("different")
+        if score and score["value"] is not None and repeats(score["value"], score["n"]):
+            yield repetition(report["system"], score["value"], score["n"])
 
 
 def comparison_of(report: Mapping[str, Any]) -> Table:
