@@ -15,6 +15,7 @@ from dialbench.papers import PrintedTable
 from dialbench.records import Cell, Column, Result, Row, Score, Table
 from dialbench.reporting.lines import named_lines
 from dialbench.reporting.marks import Rules
+from dialbench.reporting.notes import repetitions
 from dialbench.reporting.presentation import column_of
 from dialbench.reporting.shown import MINUS, scale
 from dialbench.reporting.tables import fill
@@ -63,17 +64,19 @@ def beside(
     for column in suite.columns:
         if column.share_of:
             known = _shares(column, known)
-    ours = fill(Table(name, caption, columns, ()), named_lines(known), rules)
+    members = named_lines(known)
+    ours = fill(Table(name, caption, columns, ()), members, rules)
     places = [place for asked in suite.columns for place in _places(asked, ours, printed)]
     filled = {row.label: row for row in ours.rows}
     rows = [_Printed(row, group, printed, filled.get(row.name)) for row in suite.rows]
+    said = _said(suite, group, rows, missing)
     settings = _settings(group, {r.job.preset for members in results.values() for r in members})
     table = Table(
         name,
         caption,
         tuple(column for place in places for column in place.columns()),
         (*(_row(row, places, missing) for row in rows), *_agreement(rows, places)),
-        tuple(dict.fromkeys([*_said(suite, group, rows, missing), *settings, *ours.notes])),
+        tuple(dict.fromkeys([*repetitions(members), *said, *settings, *ours.notes])),
     )
     return Beside(ours, table)
 

@@ -28,7 +28,7 @@ def notes(
     """
     # What a reader must know before any number comes first, what is looked up comes last.
     found = [
-        *_repetitive(members),
+        *repetitions(members),
         *_unfinished(members),
         *_sizes(members),
         *said,
@@ -43,11 +43,15 @@ def notes(
 
 
 def signatures(table: Table) -> list[str]:
-    """Which measure exactly each column shows."""
-    return [f"{c.title}: {c.signature}." for c in table.columns if c.signature]
+    """Which measure exactly each column with a value shows."""
+    return [
+        f"{c.title}: {c.signature}."
+        for c in table.columns
+        if c.signature and any(row.cells[c.name].value is not None for row in table.rows)
+    ]
 
 
-def _repetitive(members: Sequence[Line]) -> Iterator[str]:
+def repetitions(members: Sequence[Line]) -> Iterator[str]:
     """Which ranked rows say nearly the same to every context."""
     found = [line for line in members if line.ranked and line.repetitive]
     for line in found:

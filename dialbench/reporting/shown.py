@@ -64,12 +64,16 @@ class ShownTable:
         spans = [(title, len(list(columns))) for title, columns in groupby(self.groups)]
         return spans if any(self.groups) else []
 
-    def footer(
-        self, legend: str = "Bold: best of its column; underlined: second best."
-    ) -> list[str]:
-        """The notes, behind `legend` where there are marks that it explains."""
-        marked = any(cell.bold for row in self.rows for cell in row.cells)
-        return [legend, *self.notes] if marked else list(self.notes)
+    def footer(self, best: str = "bold", second: str = "underlined") -> list[str]:
+        """The notes, behind a line that explains the signs that occur, as they are called."""
+        cells = [cell for row in self.rows for cell in row.cells]
+        signs = {
+            f"{best}: best of its column": any(cell.bold for cell in cells),
+            f"{second}: second best": any(cell.underline for cell in cells),
+            f"{DOWN}: lower is better": any(title.endswith(DOWN) for title in self.titles),
+        }
+        key = "; ".join(sign for sign, occurs in signs.items() if occurs)
+        return [f"{key[0].upper()}{key[1:]}.", *self.notes] if key else list(self.notes)
 
     def select(self, columns: Sequence[int]) -> ShownTable:
         """The same rows with some of the columns."""
@@ -105,14 +109,13 @@ class Markup:
 
 def show(table: Table) -> ShownTable:
     """The texts of a table."""
-    lower = [f"{DOWN}: lower is better."] if any(map(_is_lower, table.columns)) else []
     return ShownTable(
         name=table.name,
         caption=clean(table.caption),
         titles=tuple(_title(column) for column in table.columns),
         groups=tuple(clean(column.group) for column in table.columns),
         rows=tuple(_rows(table)),
-        notes=tuple(clean(note) for note in (*lower, *table.notes)),
+        notes=tuple(clean(note) for note in table.notes),
     )
 
 

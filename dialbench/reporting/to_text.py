@@ -8,7 +8,7 @@ from dialbench.reporting.shown import CORNER, ShownCell, ShownTable, panels
 
 _WIDTH = 100
 _GAP = "  "
-_LEGEND = "¹: best of its column; ²: second best."
+_BEST, _SECOND = "¹", "²"
 
 
 def to_text(table: ShownTable) -> str:
@@ -16,7 +16,7 @@ def to_text(table: ShownTable) -> str:
     lines = [table.caption, ""]
     for panel in panels(table, _WIDTH):
         lines += [*_panel(panel), ""]
-    lines += table.footer(_LEGEND)
+    lines += table.footer(_BEST, _SECOND)
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
@@ -43,7 +43,7 @@ def _column(table: ShownTable, index: int) -> list[str]:
 
 def _tail(cell: ShownCell) -> str:
     spread = f" {cell.spread}" if cell.spread else ""
-    return spread + "¹" * cell.bold + "²" * cell.underline + "*" * cell.star
+    return spread + _BEST * cell.bold + _SECOND * cell.underline + "*" * cell.star
 
 
 def _group_line(table: ShownTable, names: list[str], columns: list[list[str]]) -> list[str]:

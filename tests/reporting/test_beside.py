@@ -105,6 +105,18 @@ def test_seeds_become_mean_and_deviation(suite, result, score):
     assert table.rows[0].cells["dist-1:difference"].text == "+0.001"
 
 
+def test_a_row_that_repeats_itself_is_named_before_the_paper(suite, result, score):
+    kinds = {"Alt": 1, "Full": 90}
+    rows = {
+        name: [result(name, {"dist-1": score(0.1), "different": score(count / 300, n=300)})]
+        for name, count in kinds.items()
+    }
+    notes = beside(suite, suite.groups[0], rows, {}, Rules()).table.notes
+    assert notes[0] == "Alt gave one response to all 300 contexts."
+    assert notes[2].startswith("Printed: ")
+    assert len(set(notes)) == len(notes)
+
+
 def test_settings_of_the_preset_are_told(made):
     assert "In place of the values of preset quick: layers=4." in made(OURS).notes
     assert not any("In place of" in note for note in made(OURS, preset="paper").notes)

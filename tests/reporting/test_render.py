@@ -339,6 +339,20 @@ def test_the_legend_stands_only_under_marks():
     assert "best of its column" in render(table_of(["a"], Cell(0.5, best=True)), "md")
 
 
+def test_only_signs_that_occur_are_explained():
+    best, second = Cell(0.5, best=True), Cell(0.4, second=True)
+    keys = {"": (), "¹: best of its column.": (best,)}
+    keys["¹: best of its column; ²: second best."] = (best, second)
+    for key, cells in keys.items():
+        text = render(table_of(["a"] * len(cells) or ["a"], *cells), "txt")
+        assert [line for line in text.splitlines() if line.startswith("¹")] == [key][: bool(key)]
+    lower = Column("m", "M", direction="lower")
+    rows = (Row("a", {"m": best}), Row("b", {"m": second}))
+    shown = show(Table("t", "T", (lower,), rows, ("More.",)))
+    key = "Bold: best of its column; underlined: second best; ↓: lower is better."
+    assert shown.footer() == [key, "More."]
+
+
 @pytest.mark.parametrize("format", TABLES)
 def test_a_table_without_rows_or_columns_is_still_a_table(format):
     assert render(Table("t", "C", (), ()), format).endswith("\n")
