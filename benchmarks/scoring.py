@@ -28,12 +28,12 @@ from typing import Any
 
 import numpy as np
 
+from dialbench.evaluate import score_responses
 from dialbench.metrics.base import Metric
 from dialbench.metrics.registry import DEFAULT, MetricSettings, create
 from dialbench.metrics.texts import Texts
 from dialbench.metrics.wordnet import WordNet
 from dialbench.records import Example
-from dialbench.scoring import score_responses
 from dialbench.text.tokenizer import tokenizer
 from dialbench.text.vectors import Vectors, load
 

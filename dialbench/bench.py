@@ -258,7 +258,7 @@ class _Scorer:
         board.done(label, time.monotonic() - start)
 
     def _scores(self, job: Job) -> dict[str, Score]:
-        from dialbench.scoring import score_responses
+        from dialbench.evaluate import score_responses
 
         responses, (result,) = self.store.read_responses(job), self.store.results(None, [job])
         scores = score_responses(responses.answers(), self.metrics)

@@ -13,12 +13,13 @@ from typing import Any
 
 from dialbench.corpora.base import data_folder
 from dialbench.errors import UnknownName
+from dialbench.evaluate import score_responses
 from dialbench.files.responses import read_responses
 from dialbench.measures import ScoringSettings, build_metrics, training_split
 from dialbench.metrics.diversity import Denominator
 from dialbench.metrics.meteor15 import MeteorProgram
 from dialbench.records import Score, Split
-from dialbench.scoring import plain, score_responses, system_of
+from dialbench.scoring import plain, system_of
 
 _Recipe = tuple[str, Denominator]
 

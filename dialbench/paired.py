@@ -7,8 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from dialbench.errors import InputError
+from dialbench.evaluate import score_statistics
 from dialbench.files.responses import Answer, named, read_answers
 from dialbench.metrics.base import Metric, read
+from dialbench.metrics.formulas import FORMULAS
+from dialbench.metrics.texts import Texts
+from dialbench.records import Score
 from dialbench.stats.compare import compare
 
 _SAME = "Compare responses to the same examples in the same order."
@@ -36,16 +40,21 @@ def compared(file: Path, base: Path, metrics: Sequence[Metric[Any]]) -> dict[str
     a, b = (read(named(side), metrics) for side in (ours, theirs))
     found: dict[str, dict[str, Any]] = {}
     for metric in metrics:
-        x, y = metric.statistics(a), metric.statistics(b)
-        said = compare(metric, x, y, a.dialogues).plain()
-        if said["difference"]["value"] is None:
+        x, y = (_score(metric, side) for side in (a, b))
+        result = compare(x, y, FORMULAS).plain()
+        if result["difference"]["value"] is None:
             # The tests give 1 where nothing pairs up.
-            said |= {"p": None, "wilcoxon": None}
-            said["reason"] = _absence((file, metric.reason(x)), (base, metric.reason(y)))
-        elif said["p"] is None:
-            said["reason"] = "the measure says nothing of parts of a set, which tests need"
-        found[metric.name] = said
+            result |= {"p": None, "wilcoxon": None}
+            result["reason"] = _absence((file, x.reason), (base, y.reason))
+        elif result["p"] is None:
+            result["reason"] = "the metric says nothing of parts of a set, which tests need"
+        found[metric.name] = result
     return found
+
+
+def _score(metric: Metric[Any], texts: Texts) -> Score:
+    counted = [(metric, metric.statistics(texts))]
+    return score_statistics(counted, texts.dialogues, comparable=True)[metric.name]
 
 
 def _absence(*sides: tuple[Path, str]) -> str:

@@ -239,6 +239,26 @@ class Responses:
 
 
 @dataclass(frozen=True)
+class Tally:
+    """Counts of a set of responses by dialogue, which give the value of any mixture of two sets.
+
+    Attributes:
+        formula: the name of the function of the summed counts that gives the value.
+        sums: (dialogues, k) numbers that are added up.
+        codes: for each kind of n-gram whose number of different ones matters: (n-grams,) what
+            stands in a dialogue, once each; equal codes are equal n-grams, in any two tallies.
+        owners: for each kind: (n-grams,) the number of the dialogue each stands in.
+        parameters: further numbers that the formula takes.
+    """
+
+    formula: str
+    sums: NDArray[np.float64]
+    codes: tuple[NDArray[np.int64], ...] = ()
+    owners: tuple[NDArray[np.int64], ...] = ()
+    parameters: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
 class Score:
     """The value of one measure over a set of responses.
 
@@ -249,7 +269,11 @@ class Score:
         per_response: (responses,) values that a paired test may use, NaN where an example was
             left out; None where the measure exists for a whole set only.
         dialogues: (responses,) number of the dialogue of each of these; None if not known.
-        per_fold: (folds,) the measure on fixed disjoint parts of the test set.
+        parts: (groups,) what each group of whole dialogues contributes, as if the value were a
+            mean over groups (pseudo-values of the jackknife); NaN where there is no telling.
+        shares: (groups,) share of all responses that lies in each group.
+        tally: counts by dialogue for swapping the responses of two systems; None where the
+            metric cannot be computed from such counts.
         interval: 95 % confidence interval of the value.
         reason: why the value is not available.
     """
@@ -259,7 +283,9 @@ class Score:
     signature: str
     per_response: NDArray[np.float64] | None = None
     dialogues: NDArray[np.float64] | None = None
-    per_fold: NDArray[np.float64] | None = None
+    parts: NDArray[np.float64] | None = None
+    shares: NDArray[np.float64] | None = None
+    tally: Tally | None = None
     interval: tuple[float, float] | None = None
     reason: str = ""
 

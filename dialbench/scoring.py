@@ -2,75 +2,32 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dialbench.errors import InputError
+from dialbench.evaluate import score_responses
 from dialbench.files.responses import read_answers, read_responses
 from dialbench.measures import ScoringSettings, build_metrics, training_split
 from dialbench.metrics import registry
-from dialbench.metrics.base import Metric, read
+from dialbench.metrics.base import Metric
 from dialbench.metrics.diversity import Denominator
 from dialbench.metrics.told import Told
 from dialbench.paired import compared
-from dialbench.records import Answers, Score, Split
-from dialbench.stats.folds import dialogue_numbers, fold_numbers, groups
-from dialbench.stats.intervals import jackknife
+from dialbench.records import Score, Split
 
 DEFAULT = registry.DEFAULT
 SCORED = registry.SCORED
 WITHIN = registry.WITHIN
-FOLDS = 10
+STATISTICS = 2
+"""Raised when what is stored of scores for intervals and tests changes."""
 
 
 def scoring_key(metrics: Sequence[Metric[Any]], told: Sequence[Told] = ()) -> dict[str, Any]:
     """Everything that can change the scores of the same responses, as a JSON object."""
     every: list[Metric[Any] | Told] = [*metrics, *told]
-    return {"metrics": {metric.name: metric.signature for metric in every}, "folds": FOLDS}
-
-
-def score_responses(pairs: Iterable[Answers], metrics: Sequence[Metric[Any]]) -> dict[str, Score]:
-    """Scores a stream of examples and responses; contexts are not kept.
-
-    Args:
-        pairs: each example with the response to its context, in test order.
-        metrics: the measures, all made for the same tokeniser.
-
-    Returns:
-        The score of each measure by its name.
-
-    Raises:
-        InputError: there are no responses.
-    """
-    if not metrics:
-        return {}
-    texts = read(pairs, metrics)
-    if not len(texts):
-        raise InputError("there are no responses to score", hint="Give at least one.")
-    counted = ((metric, metric.statistics(texts)) for metric in metrics)
-    return score_statistics(counted, texts.dialogues)
-
-
-def score_statistics(
-    counted: Iterable[tuple[Metric[Any], Any]], dialogues: Sequence[str]
-) -> dict[str, Score]:
-    """Scores what measures counted for at least one response.
-
-    Args:
-        counted: each measure with its statistics, in test order; one pair is kept at a time.
-        dialogues: (responses,) the dialogue of each.
-
-    Returns:
-        The score of each measure by its name.
-    """
-    parts = _Parts.of(dialogues)
-    return {metric.name: _score(metric, statistics, parts) for metric, statistics in counted}
+    signatures = {metric.name: metric.signature for metric in every}
+    return {"metrics": signatures, "statistics": STATISTICS}
 
 
 def score(
@@ -155,42 +112,8 @@ def measures_of(files: Iterable[str | Path]) -> tuple[str, ...]:
     return (*SCORED, *WITHIN) if several else SCORED
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """The responses of each fold; the jackknife group and the dialogue of each response."""
-
-    folds: list[NDArray[np.intp]]
-    groups: NDArray[np.int64]
-    dialogues: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, dialogues: Sequence[str]) -> _Parts:
-        numbers = fold_numbers(dialogues, k=FOLDS)
-        folds = [np.flatnonzero(numbers == fold) for fold in range(numbers.max() + 1)]
-        of_response = dialogue_numbers(dialogues).astype(np.float64)
-        return cls(folds, groups(dialogues), of_response)
-
-
-def _score(metric: Metric[Any], statistics: Any, parts: _Parts) -> Score:
-    value = metric.score(statistics)
-    interval = None
-    if not math.isnan(value):
-        interval = jackknife(metric.replicate, statistics, parts.groups)
-    per_response = metric.per_response(statistics)
-    return Score(
-        value=value,
-        n=metric.count(statistics),
-        signature=metric.signature,
-        per_response=per_response,
-        dialogues=None if per_response is None else parts.dialogues,
-        per_fold=np.array([metric.replicate(statistics[fold]) for fold in parts.folds]),
-        interval=interval,
-        reason=metric.reason(statistics),
-    )
-
-
 def _report(file: Path, metrics: Sequence[Metric[Any]], corpus: str | None) -> dict[str, Any]:
-    scores = score_responses(read_responses(file), metrics)
+    scores = score_responses(read_responses(file), metrics, comparable=False)
     return report_of(system_of(file), corpus, scores)
 
 

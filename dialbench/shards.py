@@ -20,13 +20,14 @@ from typing import Any
 import numpy as np
 
 from dialbench.errors import InputError
+from dialbench.evaluate import score_statistics
 from dialbench.files.responses import Answer, read_answers
 from dialbench.measures import ScoringSettings, build_metrics, training_split
 from dialbench.metrics import registry
 from dialbench.metrics.base import Metric, read
 from dialbench.metrics.packed import Shard, load, save
 from dialbench.records import Answers, Score, Split
-from dialbench.scoring import measures_of, report_of, score_statistics, system_of
+from dialbench.scoring import measures_of, report_of, system_of
 
 _DIGITS = re.compile(r"(\d+)")
 _SAME = "Score all shards with the same options."
@@ -180,4 +181,4 @@ def _disorder(shards: Sequence[tuple[Path, Shard]]) -> str:
 
 
 def _unknown(score: Score, reason: str) -> Score:
-    return replace(score, value=math.nan, interval=None, per_fold=None, reason=reason)
+    return replace(score, value=math.nan, interval=None, parts=None, tally=None, reason=reason)

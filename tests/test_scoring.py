@@ -10,7 +10,9 @@ import pytest
 
 import dialbench
 from dialbench.errors import InputError, UnknownName
+from dialbench.evaluate import score_responses
 from dialbench.measures import ScoringSettings, build_metrics
+from dialbench.metrics.formulas import FORMULAS
 from dialbench.metrics.semantic import EmbeddingSentence, SentenceModel
 from dialbench.metrics.wordnet import MISSING
 from dialbench.records import Example, Split
@@ -20,15 +22,18 @@ from dialbench.scoring import (
     WITHIN,
     measures_of,
     score,
-    score_responses,
     scoring_key,
 )
 from dialbench.shards import merge, write
-from dialbench.stats.folds import fold_numbers, groups
-from dialbench.stats.intervals import jackknife
+from dialbench.stats.folds import dialogue_numbers, groups
+from dialbench.stats.intervals import mean_interval
 
 SENTENCE = "tea is warm so we sit by the lake and hear a bird sing"
 WORDS = SENTENCE.split()
+TALLIED = (
+    *("different", "dist-1", "dist-2", "dist-3", "ead-1", "ead-2"),
+    *("bleu-1", "bleu-4", "sacrebleu-4", "bleu-coco-4"),
+)
 FREE = ("length", "dist-1", "dist-2", "mtld", "mattr", "mattr-4")
 
 
@@ -100,21 +105,52 @@ def test_the_package_offers_score():
     assert dialbench.score is score
 
 
-def test_folds_intervals_and_values_per_response():
+def test_intervals_groups_and_values_per_response():
     scores = score_responses(iter(PAIRS), free_metrics())
     ids = [e.dialogue_id for e, _ in PAIRS]
     lengths = np.array([len(response.split()) for _, response in PAIRS], dtype=float)
     length = scores["length"]
     np.testing.assert_array_equal(length.per_response, lengths)
-    folds = fold_numbers(ids)
-    expected = [lengths[folds == fold].mean() for fold in range(10)]
-    np.testing.assert_allclose(length.per_fold, expected, rtol=1e-15)
-    assert length.interval == pytest.approx(jackknife(np.mean, lengths, groups(ids)))
-    fold = [pair for pair, number in zip(PAIRS, folds, strict=True) if number == 4]
-    again = score_responses(fold, free_metrics())
+    assert length.interval == mean_interval(lengths, dialogue_numbers(ids), (0.0, math.inf))
+    parts = groups(ids)
+    np.testing.assert_allclose(length.shares, np.bincount(parts) / len(ids))
+    without = [pair for pair, part in zip(PAIRS, parts, strict=True) if part != 4]
+    again = score_responses(without, free_metrics())
     for name in FREE:
-        assert scores[name].per_fold[4] == pytest.approx(again[name].value, rel=1e-12)
+        found, share = scores[name], length.shares[4]
+        expected = (found.value - (1 - share) * again[name].value) / share
+        assert found.parts[4] == pytest.approx(expected, rel=1e-9)
     assert scores["dist-1"].per_response is None
+
+
+def test_tallies_give_the_value_itself():
+    """What swaps are computed from has to give the printed value where nothing is swapped."""
+    settings = ScoringSettings(TALLIED, vocabulary=5000)
+    for name, found in score_responses(iter(PAIRS), build_metrics(settings)).items():
+        tally = found.tally
+        kinds = [len(np.unique(codes)) for codes in tally.codes]
+        numbers = np.append(tally.sums.sum(axis=0), kinds).astype(float)
+        value = FORMULAS[tally.formula](numbers[None], *tally.parameters)
+        assert value[0] == pytest.approx(found.value, rel=1e-12), name
+
+
+def test_tallies_of_two_systems_are_mixed_as_their_responses_are():
+    half = {e.dialogue_id for e, _ in PAIRS[: len(PAIRS) // 2]}
+    other = [(e, f"{r} {r.split()[0]} again") for e, r in PAIRS]
+    mixed = [a if a[0].dialogue_id in half else b for a, b in zip(PAIRS, other, strict=True)]
+    settings = build_metrics(ScoringSettings(TALLIED, vocabulary=5000))
+    one, two, both = (score_responses(iter(side), settings) for side in (PAIRS, other, mixed))
+    first = np.arange(len(half))
+    for name, found in both.items():
+        a, b = one[name].tally, two[name].tally
+        sums = a.sums[first].sum(axis=0) + b.sums[len(half) :].sum(axis=0)
+        kinds = [
+            len(np.union1d(x[i < len(half)], y[j >= len(half)]))
+            for x, i, y, j in zip(a.codes, a.owners, b.codes, b.owners, strict=True)
+        ]
+        numbers = np.append(sums, kinds).astype(float)[None]
+        value = FORMULAS[a.formula](numbers, *a.parameters)
+        assert value[0] == pytest.approx(found.value, rel=1e-12), name
 
 
 def test_left_out_examples_are_counted():
@@ -134,7 +170,7 @@ def test_a_single_response_has_values_but_no_interval(vectors):
     scores = score_responses(PAIRS[:1], build_metrics(settings))
     assert scores["dist-1"].value > 0
     assert scores["dist-1"].interval is None
-    assert scores["dist-1"].per_fold.tolist() == [scores["dist-1"].value]
+    assert scores["dist-1"].shares is None or not len(scores["dist-1"].shares)
     for result in scores.values():
         assert result.available or result.reason
 
@@ -458,12 +494,12 @@ class TestPaired:
     def test_a_measure_that_parts_of_a_set_do_not_have_says_why_there_is_no_test(
         self, tmp_path, monkeypatch
     ):
-        from dialbench.metrics.diversity import Distinct
+        from dialbench.metrics.lexical import Mtld
 
-        monkeypatch.setattr(Distinct, "replicate", lambda *_: math.nan)
-        base = written(tmp_path / "base.jsonl", PAIRS[:9])
-        (report,) = score([base], metrics=["dist-1"], paired_with=base)
-        found = report["compared"]["dist-1"]
+        monkeypatch.setattr(Mtld, "score_subsets", lambda *a: np.full(len(a[-1]), math.nan))
+        base = written(tmp_path / "base.jsonl", PAIRS)
+        (report,) = score([base], metrics=["mtld"], paired_with=base)
+        found = report["compared"]["mtld"]
         assert (found["difference"]["value"], found["p"]) == (0.0, None)
         assert "which tests need" in found["reason"]
 

@@ -17,11 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialbench.metrics.texts import Paired, Ragged, Texts
-from dialbench.records import Answers
+from dialbench.records import Answers, Tally
 from dialbench.text.tokenizer import tokenizer as find_tokenizer
 
 Direction = Literal["higher", "lower", "none"]
 BLOCK_TOKENS = 1 << 18
+
+Bounds = tuple[float, float]
+SHARE: Bounds = (0.0, 1.0)
+POSITIVE: Bounds = (0.0, math.inf)
+COSINE: Bounds = (-1.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,8 @@ class Metric(ABC, Generic[S]):
         verbatim: whether it reads the text itself, not only its tokens.
         ordered: whether the order of the responses changes the value.
         bounds: the lowest and highest value that is possible.
+        interacting: whether what a response adds to the value depends on which others there are,
+            as with different n-grams; the variance of such values needs a correction.
         missing: what it would need but was not given; its value is NaN then, whatever the text.
         version: raised when a change of the code changes the value.
     """
@@ -68,7 +75,8 @@ class Metric(ABC, Generic[S]):
     needs: ClassVar[frozenset[str]] = frozenset()
     verbatim: ClassVar[bool] = False
     ordered: ClassVar[bool] = False
-    bounds: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
+    bounds: ClassVar[Bounds] = (-math.inf, math.inf)
+    interacting: ClassVar[bool] = False
     version: ClassVar[int] = 1
     missing: str = ""
 
@@ -110,6 +118,17 @@ class Metric(ABC, Generic[S]):
         """(responses,) values for paired tests, NaN where an example is left out.
 
         None where the measure exists for a whole set only.
+        """
+        return None
+
+    def tally(self, statistics: S, dialogues: NDArray[np.int64]) -> Tally | None:
+        """Counts by dialogue for tests that swap whole dialogues between two systems.
+
+        None where the metric is no function of such counts, or a mean over responses.
+
+        Args:
+            statistics: of all responses.
+            dialogues: (responses,) the dialogue of each, 0, 1, ...
         """
         return None
 

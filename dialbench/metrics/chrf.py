@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dialbench.metrics.base import Dense, SumMetric
+from dialbench.metrics.base import SHARE, Dense, SumMetric
 from dialbench.metrics.ngrams import common_ngrams, ngram_counts
 from dialbench.metrics.overlap import NO_REFERENCES, SACREBLEU, keeps_case
 from dialbench.metrics.texts import Interner, Ragged, Texts
@@ -32,7 +32,7 @@ class Chrf(SumMetric):
     """
 
     verbatim: ClassVar[bool] = True
-    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    bounds = SHARE
 
     def __init__(self, tokenizer: str) -> None:
         self._lower = not keeps_case(tokenizer)

@@ -34,6 +34,8 @@ class Cider(Metric[Paired]):
     An empty response counts 0; examples without a reference are left out.
     """
 
+    bounds = (0.0, 10.0)
+
     def __init__(self, tokenizer: str) -> None:
         super().__init__("cider", "cider-d|orders:1-4|sigma:6|df:references", tokenizer)
 
@@ -43,12 +45,24 @@ class Cider(Metric[Paired]):
 
     def score(self, statistics: Paired) -> float:
         """The mean over examples that have a reference; NaN without any."""
-        counted = statistics[np.flatnonzero(statistics.owned)]
-        if not len(counted):
-            return math.nan
-        likeness = np.mean([_likeness(counted, n) for n in range(1, _ORDERS + 1)], axis=0)
-        values = likeness * _penalties(counted)
-        return 10 * math.fsum(values / counted.owned[counted.owners]) / len(counted)
+        values = self.per_response(statistics)
+        there = values[~np.isnan(values)]
+        return math.fsum(there) / len(there) if len(there) else math.nan
+
+    def per_response(self, statistics: Paired) -> NDArray[np.float64]:
+        """(responses,) the value of each, with the document frequencies of the whole set.
+
+        These come from references alone, so two systems that answer the same contexts have
+        the same, and their values pair up.
+        """
+        there = np.flatnonzero(statistics.owned)
+        counted = statistics[there]
+        values = np.full(len(statistics), np.nan)
+        if len(counted):
+            likeness = np.mean([_likeness(counted, n) for n in range(1, _ORDERS + 1)], axis=0)
+            each = 10 * likeness * _penalties(counted) / counted.owned[counted.owners]
+            values[there] = _sums(counted.owners, each, len(counted))
+        return values
 
     def score_subsets(
         self, statistics: Paired, groups: NDArray[np.int64], kept: NDArray[np.bool_]

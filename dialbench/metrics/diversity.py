@@ -9,10 +9,11 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dialbench.metrics.base import BLOCK_TOKENS, MeanMetric
+from dialbench.metrics.base import BLOCK_TOKENS, POSITIVE, SHARE, MeanMetric
 from dialbench.metrics.frequencies import Frequencies, FrequencyMetric
 from dialbench.metrics.ngrams import distinct, ngram_counts, ngrams, renumber
 from dialbench.metrics.texts import Ragged, Texts
+from dialbench.records import Tally
 
 Denominator = Literal["tokens", "ngrams"]
 
@@ -29,6 +30,8 @@ class Distinct(FrequencyMetric):
         denominator: "tokens" (Li et al., 2016) or "ngrams" (code of PLATO, AdaND, DialogVED).
     """
 
+    bounds = SHARE
+
     def __init__(self, n: int, tokenizer: str, denominator: Denominator = "tokens") -> None:
         recipe = f"dist-{n}|scope:corpus|denominator:{denominator}"
         super().__init__(f"dist-{n}", n, recipe, tokenizer)
@@ -40,6 +43,11 @@ class Distinct(FrequencyMetric):
         if ngram_counts(statistics, n).any():
             return ""
         return f"no response has a {'token' if self._denominator == 'tokens' else f'{n}-gram'}"
+
+    def tally(self, statistics: Ragged, dialogues: NDArray[np.int64]) -> Tally:
+        """Different n-grams over tokens or n-grams."""
+        below = 1 if self._denominator == "tokens" else self._n
+        return self._different_over("share", below, statistics, dialogues)
 
     def _of(self, found: Frequencies, tokens: int) -> float:
         counts, kinds = found
@@ -84,6 +92,8 @@ class Entropy(_NgramCounts):
         corrected: whether to add the correction (ent-mm-n).
     """
 
+    bounds = POSITIVE
+
     def __init__(self, n: int, tokenizer: str, *, corrected: bool = False) -> None:
         name = f"ent-mm-{n}" if corrected else f"ent-{n}"
         bias = "miller-madow" if corrected else "none"
@@ -110,6 +120,7 @@ class ExpectationAdjusted(_NgramCounts):
         missing: why there is no V.
     """
 
+    bounds = POSITIVE
     needs: ClassVar[frozenset[str]] = frozenset({"train"})
 
     def __init__(self, n: int, tokenizer: str, kinds: int | None, missing: str = "") -> None:
@@ -117,6 +128,10 @@ class ExpectationAdjusted(_NgramCounts):
         super().__init__(f"ead-{n}", n, f"ead-{n}|V:{known}", tokenizer)
         self.missing = "" if kinds else missing
         self._kinds = kinds or 1
+
+    def tally(self, statistics: Ragged, dialogues: NDArray[np.int64]) -> Tally:
+        """Different n-grams over those expected."""
+        return self._different_over("adjusted", self._n, statistics, dialogues, self._kinds)
 
     def _measure(self, counts: NDArray[np.int64], kinds: NDArray[np.int64]) -> float:
         unseen = (1 - 1 / self._kinds) ** int(counts @ kinds)
@@ -134,6 +149,8 @@ class RarefiedDistinct(_NgramCounts):
         tokenizer: name of the tokeniser.
         size: how many n-grams are drawn.
     """
+
+    bounds = SHARE
 
     def __init__(self, n: int, tokenizer: str, size: int = 1000) -> None:
         super().__init__(f"rare-dist-{n}", n, f"rare-dist-{n}|ngrams:{size}", tokenizer)
@@ -159,6 +176,8 @@ class IntraDistinct(MeanMetric):
         tokenizer: name of the tokeniser.
         denominator: "ngrams" or "tokens".
     """
+
+    bounds = SHARE
 
     def __init__(self, n: int, tokenizer: str, denominator: Denominator = "ngrams") -> None:
         recipe = f"intra-dist-{n}|scope:response"

@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dialbench.metrics.base import MeanMetric
+from dialbench.metrics.base import COSINE, MeanMetric
 from dialbench.metrics.overlap import NO_REFERENCES
 from dialbench.metrics.texts import Ragged, Texts
 from dialbench.text.vectors import Vectors
@@ -37,6 +37,7 @@ class EmbeddingMetric(MeanMetric):
         missing: why there are no vectors.
     """
 
+    bounds = COSINE
     needs: ClassVar[frozenset[str]] = frozenset({"vectors"})
     kind: ClassVar[str]
 

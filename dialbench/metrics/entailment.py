@@ -8,7 +8,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dialbench.metrics.base import Direction, MeanMetric
+from dialbench.metrics.base import COSINE, Direction, MeanMetric
 from dialbench.metrics.guard import GUARD, says_something
 from dialbench.metrics.texts import Texts
 from dialbench.text.written import written
@@ -114,6 +114,7 @@ class Entailment(MeanMetric):
         missing: why there are none.
     """
 
+    bounds = COSINE
     needs: ClassVar[frozenset[str]] = frozenset({"judge"})
     verbatim: ClassVar[bool] = True
 

@@ -8,8 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialbench.metrics.base import Metric
-from dialbench.metrics.ngrams import ngrams, occurrences
+from dialbench.metrics.ngrams import (
+    hashed_ngrams,
+    ngram_counts,
+    ngrams,
+    occurrences,
+    once_per_group,
+)
 from dialbench.metrics.texts import Ragged, Texts
+from dialbench.records import Tally
 
 Frequencies = tuple[NDArray[np.int64], NDArray[np.int64]]
 """How often n-grams occur, ascending, and how many different n-grams occur so often."""
@@ -18,6 +25,8 @@ _CELLS = 1 << 22
 
 class FrequencyMetric(Metric[Ragged]):
     """A metric of how often each n-gram of all responses occurs."""
+
+    interacting = True
 
     def __init__(self, name: str, n: int, recipe: str, tokenizer: str) -> None:
         super().__init__(name, recipe, tokenizer)
@@ -48,6 +57,15 @@ class FrequencyMetric(Metric[Ragged]):
     @abstractmethod
     def _of(self, found: Frequencies, tokens: int) -> float:
         """The value of texts of so many tokens whose n-grams occur so often."""
+
+    def _different_over(
+        self, formula: str, below: int, texts: Ragged, dialogues: NDArray[np.int64], *more: int
+    ) -> Tally:
+        """Different n-grams by dialogue, over how many `below`-grams there are."""
+        of_ngrams = np.repeat(dialogues, ngram_counts(texts, self._n))
+        codes, owners = once_per_group(hashed_ngrams(texts, self._n), of_ngrams)
+        sums = np.bincount(dialogues, ngram_counts(texts, below)).astype(np.float64)
+        return Tally(formula, sums[:, None], (codes,), (owners,), tuple(map(float, more)))
 
 
 def _frequencies(texts: Ragged, n: int) -> Frequencies:

@@ -10,10 +10,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dialbench.metrics.base import Direction, MeanMetric
+from dialbench.metrics.base import SHARE, Direction, MeanMetric
 from dialbench.metrics.frequencies import Frequencies, FrequencyMetric
+from dialbench.metrics.ngrams import hashed_texts, once_per_group
 from dialbench.metrics.texts import Interner, Ragged, Texts
-from dialbench.records import fingerprint_of
+from dialbench.records import Tally, fingerprint_of
 from dialbench.text.tokenizer import tokenizer as find_tokenizer
 
 PHRASES = (
@@ -42,6 +43,7 @@ class GenericRate(MeanMetric):
     generic responses of systems higher than their other ones (benchmarks/ratings.py).
     """
 
+    bounds = SHARE
     direction: ClassVar[Direction] = "none"
 
     def __init__(self, tokenizer: str) -> None:
@@ -99,13 +101,19 @@ class Different(_OfWholeResponses):
     """
 
     direction: ClassVar[Direction] = "none"
-    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    bounds = SHARE
 
     def __init__(self, tokenizer: str) -> None:
         super().__init__("different", tokenizer)
 
     def _of(self, found: Frequencies, tokens: int) -> float:
         return int(found[1].sum()) / tokens if tokens else math.nan
+
+    def tally(self, statistics: Ragged, dialogues: NDArray[np.int64]) -> Tally:
+        """Different responses, each taken as one n-gram, over all responses."""
+        codes, owners = once_per_group(hashed_texts(statistics), dialogues)
+        sums = np.bincount(dialogues).astype(np.float64)[:, None]
+        return Tally("share", sums, (codes,), (owners,))
 
 
 class DuplicateRate(_OfWholeResponses):
@@ -115,6 +123,7 @@ class DuplicateRate(_OfWholeResponses):
     """
 
     direction: ClassVar[Direction] = "lower"
+    bounds = SHARE
 
     def __init__(self, tokenizer: str) -> None:
         super().__init__("duplicate-rate", tokenizer)

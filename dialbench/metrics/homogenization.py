@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dialbench.metrics.base import Direction, Metric
+from dialbench.metrics.base import SHARE, Direction, Metric
 from dialbench.metrics.texts import Ragged, Texts
 
 _BITS = 64
@@ -27,7 +27,7 @@ class Homogenization(Metric[Ragged]):
     """
 
     direction: ClassVar[Direction] = "lower"
-    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    bounds = SHARE
 
     def __init__(self, tokenizer: str) -> None:
         super().__init__("homogenization", "homogenization|by:rouge-l|f:1|pairs:all", tokenizer)

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dialbench.metrics.base import Direction, MeanMetric, Metric
+from dialbench.metrics.base import POSITIVE, SHARE, Direction, MeanMetric, Metric
 from dialbench.metrics.joined import GappedMtld, Windows, mtld, runs, types_in_windows
 from dialbench.metrics.texts import Ragged, Texts
 
@@ -19,6 +19,7 @@ _BLOCK = 1 << 16
 class Length(MeanMetric):
     """length: mean number of tokens of a response; an empty response counts 0."""
 
+    bounds = POSITIVE
     direction: ClassVar[Direction] = "none"
 
     def __init__(self, tokenizer: str) -> None:
@@ -55,6 +56,8 @@ class Mtld(_Joined):
     tokens.
     """
 
+    bounds = POSITIVE
+
     def __init__(self, tokenizer: str) -> None:
         super().__init__(
             "mtld", "mtld|threshold:0.72|factor:<=|order:test|by:lexicalrichness", tokenizer
@@ -86,6 +89,8 @@ class Mattr(_Joined):
         window: number of tokens in a window.
         tokenizer: name of the tokeniser.
     """
+
+    bounds = SHARE
 
     def __init__(self, name: str, window: int, tokenizer: str) -> None:
         super().__init__(name, f"mattr|window:{window}|order:test|by:lexicalrichness", tokenizer)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dialbench.errors import InputError
 from dialbench.files.pretrained import Pretrained
-from dialbench.metrics.base import Dense, MeanMetric, Metric
+from dialbench.metrics.base import SHARE, Dense, MeanMetric, Metric
 from dialbench.metrics.overlap import NO_REFERENCES
 from dialbench.metrics.texts import Texts
 
@@ -185,6 +185,7 @@ class Mauve(Metric[Dense]):
         model: the language model; None gives NaN and a reason.
     """
 
+    bounds = SHARE
     needs: ClassVar[frozenset[str]] = frozenset({"mauve"})
     verbatim: ClassVar[bool] = True
 

@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dialbench.metrics.base import MeanMetric
+from dialbench.metrics.base import SHARE, MeanMetric
 from dialbench.metrics.overlap import NO_REFERENCES
 from dialbench.metrics.texts import Interner, Texts
 from dialbench.metrics.wordnet import MISSING, WordNet
@@ -31,6 +31,7 @@ class Meteor(MeanMetric):
         wordnet: where synonyms come from; None gives NaN and a reason.
     """
 
+    bounds = SHARE
     needs: ClassVar[frozenset[str]] = frozenset({"wordnet"})
 
     def __init__(self, tokenizer: str, wordnet: WordNet | None) -> None:

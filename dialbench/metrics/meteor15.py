@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialbench.errors import InputError
-from dialbench.metrics.base import Dense, MeanMetric, SumMetric
+from dialbench.metrics.base import SHARE, Dense, MeanMetric, SumMetric
 from dialbench.metrics.overlap import NO_REFERENCES
 from dialbench.metrics.texts import Texts
 
@@ -152,6 +152,7 @@ class Meteor15(MeanMetric):
         program: METEOR itself; None gives NaN and a reason.
     """
 
+    bounds = SHARE
     needs: ClassVar[frozenset[str]] = frozenset({"meteor"})
 
     def __init__(self, tokenizer: str, program: MeteorProgram | None) -> None:
@@ -177,6 +178,7 @@ class MeteorCoco(SumMetric):
     the value differs by a fifth. Arguments as of `Meteor15`.
     """
 
+    bounds = SHARE
     needs: ClassVar[frozenset[str]] = frozenset({"meteor"})
 
     def __init__(self, tokenizer: str, program: MeteorProgram | None) -> None:

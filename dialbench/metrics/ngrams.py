@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 from numpy.typing import NDArray
 
-from dialbench.metrics.texts import Ragged
+from dialbench.metrics.texts import Interner, Ragged
 
 _LARGEST = 2**63 - 1
 _DENSE = 4
@@ -53,6 +55,51 @@ def _extended(
         codes = renumber(codes)
         kinds = int(codes.max(initial=0)) + 1
     return codes * base + digits, kinds * base
+
+
+def hashed_ngrams(texts: Ragged, n: int) -> NDArray[np.int64]:
+    """(n-grams,) codes that compare between texts whose words are numbered differently.
+
+    In order, as `ngrams`. A code is a hash of 64 bits: among a million different n-grams two
+    share one with a chance of 3e-8.
+    """
+    counts = ngram_counts(texts, n)
+    before = np.cumsum(counts) - counts
+    starts = np.arange(counts.sum()) + np.repeat(texts.offsets[:-1] - before, counts)
+    words = texts.once(_hashed_words)
+    codes = np.zeros(len(starts), np.uint64)
+    for step in range(n):
+        # An odd factor for each place, so that the order of the words matters.
+        codes = codes * np.uint64(0x9E3779B97F4A7C15) + words[texts.values[starts + step]]
+    return np.asarray(codes.view(np.int64))
+
+
+def hashed_texts(texts: Ragged) -> NDArray[np.int64]:
+    """(texts,) codes of whole texts, as those of `hashed_ngrams`."""
+    places = np.arange(len(texts.values)) - np.repeat(texts.offsets[:-1], texts.lengths)
+    factors = np.full(int(places.max(initial=-1)) + 1, 0x9E3779B97F4A7C15, np.uint64)
+    terms = texts.once(_hashed_words)[texts.values] * np.cumprod(factors)[places]
+    # Sums wrap around, so that differences of running sums are exact.
+    sums = np.append(np.uint64(0), np.cumsum(terms))
+    return np.asarray((sums[texts.offsets[1:]] - sums[texts.offsets[:-1]]).view(np.int64))
+
+
+def _hashed_words(texts: Ragged) -> NDArray[np.uint64]:
+    """(words,) 64 bits for each word."""
+    words: Interner = texts.words
+    digests = (hashlib.blake2b(w.encode("utf-8", "surrogatepass"), digest_size=8) for w in words)
+    return np.frombuffer(b"".join(digest.digest() for digest in digests), "<u8").astype(np.uint64)
+
+
+def once_per_group(
+    codes: NDArray[np.int64], groups: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The different codes of each group and the group of each, by rising group."""
+    order = np.lexsort((codes, groups))
+    codes, groups = codes[order], groups[order]
+    same = (codes[1:] == codes[:-1]) & (groups[1:] == groups[:-1])
+    first = np.append(True, ~same)[: len(codes)]
+    return codes[first], groups[first]
 
 
 def distinct(codes: NDArray[np.int64]) -> NDArray[np.int64]:

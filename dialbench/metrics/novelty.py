@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dialbench.metrics.base import Direction, MeanMetric
+from dialbench.metrics.base import SHARE, Direction, MeanMetric
 from dialbench.metrics.ngrams import ngram_counts, ngrams
 from dialbench.metrics.texts import Ragged, Texts
 
@@ -78,6 +78,8 @@ class Novelty(_AgainstTraining):
     1 - novelty is the share copied whole. An empty response counts 0: it says nothing new.
     """
 
+    bounds = SHARE
+
     def __init__(self, tokenizer: str, training: Training | None, missing: str = "") -> None:
         super().__init__("novelty", "novelty|unit:response", tokenizer, training, missing)
 
@@ -97,6 +99,7 @@ class CopyRate(_AgainstTraining):
     Responses of fewer than four tokens are left out. In [0, 1]; lower is more of one's own.
     """
 
+    bounds = SHARE
     direction: ClassVar[Direction] = "lower"
 
     def __init__(self, tokenizer: str, training: Training | None, missing: str = "") -> None:

@@ -9,9 +9,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dialbench.metrics.base import BLOCK_TOKENS, Dense, MeanMetric, SumMetric
+from dialbench.metrics.base import BLOCK_TOKENS, SHARE, Dense, MeanMetric, SumMetric, sums_by_group
 from dialbench.metrics.ngrams import common_ngrams, ngram_counts, ngrams, renumber
 from dialbench.metrics.texts import Ragged, Texts
+from dialbench.records import Tally
 from dialbench.text.tokenizer import tokenize_parlai
 
 NO_REFERENCES = "no example has a reference"
@@ -40,13 +41,15 @@ class Bleu(SumMetric):
             fields of sacreBLEU's own.
     """
 
+    bounds = SHARE
+
     def __init__(self, n: int, tokenizer: str, smoothing: Smoothing = "none") -> None:
         recipe = f"bleu|orders:1-{n}|scope:corpus|smooth:{smoothing}|length:closest"
         if smoothing == "exp":
             case = "mixed" if keeps_case(tokenizer) else "lc"
             recipe += f"|nrefs:var|case:{case}|eff:no|version:{SACREBLEU}"
         super().__init__(_NAMES[smoothing].format(n), recipe, tokenizer)
-        self._n = n
+        self._n, self._smoothing = n, smoothing
         self._precisions = {"none": _plain, "exp": _exponential, "coco": _coco}[smoothing]
 
     def statistics(self, texts: Texts) -> Dense:
@@ -62,6 +65,11 @@ class Bleu(SumMetric):
     def addends(self, statistics: Dense) -> NDArray[np.int64]:
         """(responses, 3 + 2n) the counts themselves."""
         return np.asarray(statistics.values)
+
+    def tally(self, statistics: Dense, dialogues: NDArray[np.int64]) -> Tally:
+        """The counts by dialogue."""
+        size = int(dialogues.max(initial=-1)) + 1
+        return Tally(f"bleu-{self._smoothing}", sums_by_group(statistics.values, dialogues, size))
 
     def of_sums(self, sums: NDArray[Any]) -> float:
         """BLEU of responses with these counts in all."""
@@ -176,7 +184,7 @@ class RougeN(MeanMetric):
         tokenizer: name of the tokeniser.
     """
 
-    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    bounds = SHARE
 
     def __init__(self, n: int, tokenizer: str) -> None:
         super().__init__(f"rouge-{n}", f"rouge-{n}|f:1|references:max", tokenizer)
@@ -206,7 +214,7 @@ class TokenF1(MeanMetric):
     """
 
     verbatim: ClassVar[bool] = True
-    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    bounds = SHARE
 
     def __init__(self, tokenizer: str) -> None:
         recipe = "f1|text:verbatim|normalised:parlai|references:max"
@@ -247,6 +255,8 @@ class RougeL(MeanMetric):
     a reference are left out.
     """
 
+    bounds = SHARE
+
     def __init__(self, tokenizer: str) -> None:
         super().__init__("rouge-l", "rouge-l|f:1|references:max", tokenizer)
 
@@ -267,6 +277,8 @@ class RougeLCoco(MeanMetric):
     F with beta 1.2, of the best precision and the best recall over the references taken apart.
     Edge cases as in `RougeL`.
     """
+
+    bounds = SHARE
 
     def __init__(self, tokenizer: str) -> None:
         super().__init__(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dialbench.errors import InputError
 from dialbench.files.pretrained import silence
-from dialbench.metrics.base import Dense, MeanMetric, Metric
+from dialbench.metrics.base import COSINE, POSITIVE, Dense, MeanMetric, Metric
 from dialbench.metrics.overlap import NO_REFERENCES
 from dialbench.metrics.texts import Texts
 
@@ -157,6 +157,8 @@ class EmbeddingSentence(OfSentences, MeanMetric):
         model: the sentence model; None gives NaN and a reason.
     """
 
+    bounds = COSINE
+
     def __init__(self, tokenizer: str, model: SentenceModel | None) -> None:
         recipe = "emb-sentence|text:verbatim|model:{model}|references:max"
         super().__init__("emb-sentence", recipe, tokenizer, model)
@@ -220,6 +222,8 @@ class Vendi(OfSentences):
         tokenizer: name of the tokeniser, which decides what is empty.
         model: the sentence model; None gives NaN and a reason.
     """
+
+    bounds = POSITIVE
 
     def __init__(self, tokenizer: str, model: SentenceModel | None) -> None:
         recipe = "vendi|kernel:cosine|order:1|text:verbatim|model:{model}"

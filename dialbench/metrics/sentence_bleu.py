@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dialbench.metrics.base import Direction, MeanMetric, Metric
+from dialbench.metrics.base import POSITIVE, SHARE, Direction, MeanMetric, Metric
 from dialbench.metrics.ngrams import ngram_counts, ngrams, occurrences, renumber
 from dialbench.metrics.overlap import NO_REFERENCES, ORDERS, bleu_counts
 from dialbench.metrics.texts import Ragged, Texts
@@ -29,6 +29,8 @@ class BleuParlai(MeanMetric):
     nltk's `sentence_bleu` with method1 and epsilon 1e-12: an order without a match counts 1e-12
     matches, which makes the value nearly 0. No matching word: 0.
     """
+
+    bounds = SHARE
 
     def __init__(self, tokenizer: str) -> None:
         super().__init__(
@@ -58,6 +60,8 @@ class BleuPlato(MeanMetric):
         variant: "nltk35" is nltk 3.5, which DialogVED pins and where one token fails and so
             counts 0; "nltk_new" (bleu-plato-new-n) is nltk from 3.6 on.
     """
+
+    bounds = POSITIVE
 
     def __init__(self, n: int, tokenizer: str, variant: Variant = "nltk35") -> None:
         name = f"bleu-plato-{n}" if variant == "nltk35" else f"bleu-plato-new-{n}"
@@ -112,7 +116,8 @@ class SelfBleu(Metric[Ragged]):
     """
 
     direction: ClassVar[Direction] = "lower"
-    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    bounds = SHARE
+    interacting = True
 
     def __init__(self, tokenizer: str, n: int = ORDERS) -> None:
         name = "self-bleu" if n == ORDERS else f"self-bleu-{n}"

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dialbench.metrics.base import Direction, MeanMetric
+from dialbench.metrics.base import POSITIVE, SHARE, Direction, MeanMetric
 from dialbench.metrics.diversity import Denominator, distinct_by
 from dialbench.metrics.semantic import OfSentences, SentenceModel
 from dialbench.metrics.sentence_bleu import bleu_against_others
@@ -30,6 +30,8 @@ class WithinDistinct(MeanMetric):
         tokenizer: name of the tokeniser.
         denominator: "tokens" or "ngrams".
     """
+
+    bounds = SHARE
 
     def __init__(self, n: int, tokenizer: str, denominator: Denominator = "tokens") -> None:
         recipe = f"dist-{n}|scope:context|denominator:{denominator}"
@@ -56,6 +58,7 @@ class WithinSelfBleu(MeanMetric):
     varied.
     """
 
+    bounds = SHARE
     direction: ClassVar[Direction] = "lower"
 
     def __init__(self, tokenizer: str) -> None:
@@ -88,6 +91,8 @@ class WithinVendi(OfSentences, MeanMetric):
         tokenizer: name of the tokeniser, which decides what is empty.
         model: the sentence model; None gives NaN and a reason.
     """
+
+    bounds = POSITIVE
 
     def __init__(self, tokenizer: str, model: SentenceModel | None) -> None:
         recipe = "vendi|scope:context|kernel:cosine|order:1|text:verbatim|model:{model}"

@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialbench.errors import InputError
-from dialbench.records import Cell, Column
+from dialbench.records import Cell, Column, Score
 from dialbench.reporting.marks import Marks, Rules, Sample, mark
 from dialbench.reporting.votes import Vote, plain
 from dialbench.stats.agreement import Agreement, cohen_kappa, fleiss_kappa
 from dialbench.stats.clusters import ClusteredMean, Estimate
-from dialbench.stats.rounding import deviations
 from dialbench.stats.significance import differences
 from dialbench.stats.verdicts import Verdicts, by_item, by_vote, share_of
 
@@ -96,13 +95,11 @@ class Compared:
         marks: stars are those of a paired t-test over the mean ratings of examples.
         common: on how many examples both a system and the best were rated; of several that are
             best, the fewest.
-        even: systems that differ from the best by the same on each of these, and are tested.
         ahead: systems that are significantly better than the best there; they have no star.
     """
 
     marks: Marks
     common: Mapping[int, int]
-    even: frozenset[int]
     ahead: frozenset[int]
 
     @property
@@ -173,8 +170,8 @@ class Ballots:
         names = sorted({name for found in rated.values() for name in found})
         means = {row: np.array([f.get(name, np.nan) for name in names]) for row, f in rated.items()}
         # Marks stand at the mean that the table shows, which is over all ratings.
-        shown = {r: np.array([fmean(v.value for v in self._votes[asked[r].key])]) for r in rated}
-        best = mark({r: Sample(v, None, None) for r, v in shown.items()}, column, rules).best
+        shown = {r: fmean(v.value for v in self._votes[asked[r].key]) for r in rated}
+        best = mark({r: _sample(v) for r, v in shown.items()}, column, rules).best
         gaps = {
             row: [gap[~np.isnan(gap)] for gap in (differences(means[row], means[b]) for b in best)]
             for row in (rated if best else ())
@@ -182,13 +179,12 @@ class Ballots:
         }
         common = {row: min(map(len, found)) for row, found in gaps.items()}
         few = {row for row, count in common.items() if count < _FEWEST}
-        samples = {r: Sample(shown[r], None if r in few else means[r], None) for r in rated}
+        samples = {r: _sample(shown[r], None if r in few else means[r]) for r in rated}
         marks = mark(samples, column, rules)
         # That mean may rest on other examples than those on which both systems were rated.
         ahead = {row for row in marks.significant if any(gap.mean() > 0 for gap in gaps[row])}
         marks = replace(marks, significant=marks.significant - ahead)
-        even = {row for row in gaps if row not in few and any(map(_is_even, gaps[row]))}
-        return Compared(marks, common, frozenset(even), frozenset(ahead))
+        return Compared(marks, common, frozenset(ahead))
 
     def _examples(self, asked: Asked) -> dict[str, float]:
         """The mean rating of each example."""
@@ -206,6 +202,11 @@ class Ballots:
                     where=vote.where,
                     hint="Rate on the paper's scale.",
                 )
+
+
+def _sample(value: float, per_response: NDArray[np.float64] | None = None) -> Sample:
+    """A mean rating, and the means of the examples."""
+    return Sample.of([Score(value, 0, "", per_response=per_response)])
 
 
 def _kappa(table: NDArray[np.float64], way: Way) -> Cell:
@@ -233,8 +234,3 @@ def _of_ratings(table: NDArray[np.float64], statistic: str) -> Estimate:
         found = ClusteredMean.of(table[there], items)
         return Estimate(found.mean, found.interval)
     return share_of(ClusteredMean.of(table[there] == float(statistic), items))
-
-
-def _is_even(gaps: NDArray[np.float64]) -> bool:
-    """Whether all differences are one and the same, other than 0."""
-    return bool(gaps.all()) and not deviations(gaps).any()

@@ -276,12 +276,6 @@ class _Part:
                 f"Mean: no star for {names[row]} (on the examples in common with {best} it is "
                 "the one that is significantly better)."
             )
-        for row in sorted(found.even):
-            yield (
-                f"Mean: {names[row]} differs from {best} by the same on each of "
-                f"{_count(found.common[row], 'example')}: without any spread p is 0, however few "
-                "they are."
-            )
         if mine := [line.label for line in self.lines if not line.printed]:
             yield f"Shown for comparison, not ranked: {', '.join(mine)}."
 

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dialbench.errors import InputError, UnknownName
+from dialbench.metrics.formulas import FORMULAS
 from dialbench.records import Column, Score
-from dialbench.stats.significance import holm, paired_t, welch_t
+from dialbench.stats.compare import Test, difference_test, pseudo_values
+from dialbench.stats.seeds import over_seeds
+from dialbench.stats.significance import holm
 
 Correction = Literal["none", "holm"]
 
@@ -48,39 +50,34 @@ class Rules:
 
 @dataclass(frozen=True)
 class Sample:
-    """What a row brings to the comparison in one column: its seeds, and their means.
+    """What a row brings to the comparison in one column: its scores, one a training run."""
 
-    Attributes:
-        seeds: (seeds,) the values.
-        per_response: (responses,) means over seeds; None unless every seed has them.
-        per_fold: (folds,) likewise.
-        dialogues: (responses,) the dialogue of each response; None if not known.
-    """
-
-    seeds: NDArray[np.float64]
-    per_response: NDArray[np.float64] | None
-    per_fold: NDArray[np.float64] | None
-    dialogues: NDArray[np.float64] | None = None
+    scores: tuple[Score, ...]
 
     @classmethod
     def of(cls, scores: Sequence[Score]) -> Sample:
-        """The sample of the scores of one row, one a seed, at least one."""
-        return cls(
-            np.array([score.value for score in scores]),
-            _mean([score.per_response for score in scores]),
-            _mean([score.per_fold for score in scores]),
-            scores[0].dialogues,
-        )
+        """The sample of the scores of one row, at least one."""
+        return cls(tuple(scores))
 
     @property
     def value(self) -> float:
-        """The mean over seeds, exact up to its last rounding."""
-        return math.fsum(self.seeds) / len(self.seeds)
+        """The mean over training runs, exact up to its last rounding."""
+        return math.fsum(score.value for score in self.scores) / len(self.scores)
 
     @property
     def deviation(self) -> float | None:
-        """Sample standard deviation over seeds; None for one seed."""
-        return float(self.seeds.std(ddof=1)) if len(self.seeds) > 1 else None
+        """Sample standard deviation over training runs; None for one."""
+        if len(self.scores) < 2:
+            return None
+        return float(np.std([score.value for score in self.scores], ddof=1))
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """95 % interval of the value: over other dialogues, and other runs where there are some."""
+        if len(self.scores) == 1:
+            return self.scores[0].interval
+        runs = [found for score in self.scores if (found := pseudo_values(score)) is not None]
+        return over_seeds(runs).interval if len(runs) == len(self.scores) else None
 
 
 @dataclass(frozen=True)
@@ -131,45 +128,28 @@ def mark(
     others = [row for row in values if row not in best]
     found = {row: _against(samples[row], [samples[top] for top in best]) for row in others}
     tested = {row: outcome for row, outcome in found.items() if outcome is not None}
-    p_values = [p for p, _ in tested.values()]
+    p_values = [test.p for test in tested.values()]
     adjusted = holm(p_values) if rules.correction == "holm" else p_values
     return Marks(
         best=best,
         second=_top(behind) if len(competing) >= _FEWEST_FOR_SECOND else frozenset(),
         significant=frozenset(r for r, p in zip(tested, adjusted, strict=True) if p < rules.alpha),
-        tests=frozenset(test for _, test in tested.values()),
+        tests=frozenset(test.name for test in tested.values()),
         untested=frozenset(found) - frozenset(tested),
     )
 
 
-def compare(a: Sample, b: Sample) -> tuple[float, str] | None:
-    """The p of a difference and the test it comes from; None where there is nothing to test."""
-    dialogues = b.dialogues if a.dialogues is None else a.dialogues
-    over = "responses" if dialogues is None else "dialogues"
-    for first, second, of, test in (
-        (a.per_response, b.per_response, dialogues, f"paired t-test over {over}"),
-        (a.per_fold, b.per_fold, None, "paired t-test over {} folds of whole dialogues"),
-    ):
-        if first is not None and second is not None and first.shape == second.shape:
-            return paired_t(first, second, of), test.format(len(first))
-    if min(len(a.seeds), len(b.seeds)) > 1:
-        return welch_t(a.seeds, b.seeds), "Welch's t-test over training seeds"
-    return None
+def compare(a: Sample, b: Sample) -> Test | None:
+    """The test of a difference; None where there is nothing to test."""
+    return difference_test(a.scores, b.scores, FORMULAS)
 
 
-def _against(sample: Sample, best: Sequence[Sample]) -> tuple[float, str] | None:
+def _against(sample: Sample, best: Sequence[Sample]) -> Test | None:
     """The comparison with that one of the best which the sample differs from least."""
-    found = [outcome for top in best if (outcome := compare(sample, top)) is not None]
-    return max(found, default=None)
+    found = [test for top in best if (test := compare(sample, top)) is not None]
+    return max(found, key=lambda test: test.p, default=None)
 
 
 def _top(values: Mapping[int, float]) -> frozenset[int]:
     highest = max(values.values(), default=math.nan)
     return frozenset(row for row, value in values.items() if value == highest)
-
-
-def _mean(arrays: Sequence[NDArray[np.float64] | None]) -> NDArray[np.float64] | None:
-    there = [array for array in arrays if array is not None]
-    if len(there) < len(arrays) or len({array.shape for array in there}) != 1:
-        return None
-    return np.asarray(np.mean(there, axis=0))

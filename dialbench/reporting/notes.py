@@ -109,11 +109,7 @@ def _seeds(members: Sequence[Line]) -> Iterator[str]:
     several = {count: of for count, of in labels.items() if count > 1}
     if several:
         numbers = "; ".join(f"{count} for {', '.join(of)}" for count, of in several.items())
-        yield f"±: sample standard deviation over training seeds ({numbers})."
-        yield (
-            "Values for responses and folds are averaged over seeds before a test: "
-            "it speaks of other conversations, not of other trainings."
-        )
+        yield f"±: sample standard deviation over training runs ({numbers})."
 
 
 def _tests(
@@ -127,6 +123,8 @@ def _tests(
         yield rules.said
     for test, titles in tests.items():
         yield f"{', '.join(titles)}: {test}."
+    if tests and all(len(line.done) < 2 for line in members if line.ranked):
+        yield "Tests generalise to new conversations, not to new training runs."
     for column in table.columns:
         if untested := [members[row].label for row in sorted(marks[column.name].untested)]:
             yield f"{column.title}: no test for {', '.join(untested)}."

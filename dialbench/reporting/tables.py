@@ -114,7 +114,7 @@ class _Measure:
         sample = Sample.of(scores)
         return Cell(
             value=sample.value,
-            interval=scores[0].interval if len(scores) == 1 else None,
+            interval=sample.interval,
             deviation=sample.deviation,
             best=row in marks.best,
             second=row in marks.second,

@@ -13,6 +13,9 @@ from scipy.stats import t as student
 from dialbench.stats.rounding import settled
 
 Interval = tuple[float, float]
+FEWEST_DEGREES = 6.999
+"""Below those of eight clusters of one size (less rounding) nothing is said of how far a value
+would move."""
 
 
 @dataclass(frozen=True)
@@ -29,16 +32,22 @@ class ClusteredMean:
 
     Attributes:
         mean: over values, as tables print it; NaN without values.
-        variance: of that mean, if other clusters had been drawn (Liang and Zeger 1986, with
-            the correction G / (G - 1)); NaN with fewer than two clusters.
+        variance: of that mean, if other clusters had been drawn: CR2 (Bell and McCaffrey 2002),
+            unbiased for independent values however unequal the clusters are; NaN with fewer
+            than two clusters.
         clusters: G, those that hold a value.
         values: how many values there are.
+        degrees: of freedom of the variance (Bell and McCaffrey 2002); G - 1 for clusters of one
+            size, near 1 where one cluster holds most of the values; 0 with fewer than two.
+        skewness: of what clusters add to the mean; 0 where they do not differ.
     """
 
     mean: float
     variance: float
     clusters: int
     values: int
+    degrees: float = 0.0
+    skewness: float = 0.0
 
     @classmethod
     def of(
@@ -71,18 +80,52 @@ class ClusteredMean:
         count = len(residuals)
         if count < 2:
             return cls(mean, np.nan, count, len(array))
-        variance = count / (count - 1) * (residuals**2).sum() / len(array) ** 2
-        return cls(mean, float(variance), count, len(array))
+        shares = np.unique(of, return_counts=True)[1] / len(array)
+        variance = (residuals**2 / (1 - shares)).sum() / len(array) ** 2
+        degrees = effective_degrees(shares)
+        return cls(mean, float(variance), count, len(array), degrees, _skewness(residuals))
 
     @property
     def p(self) -> float:
-        """Two-sided p of a mean of 0, Student's t with G - 1 degrees of freedom; 1 if G < 2."""
-        return two_sided(self.mean, self.variance, self.clusters - 1) if self.clusters > 1 else 1.0
+        """Two-sided p of a mean of 0 by Student's t; 1 if G < 2.
+
+        Where all clusters say the same and not 0, the chance that so many fall on one side.
+        """
+        if self.clusters < 2:
+            return 1.0
+        if not self.variance and self.mean:
+            return float(2.0 ** (1 - self.clusters))
+        return two_sided(self.mean, self.variance, self.degrees)
 
     @property
     def interval(self) -> Interval | None:
-        """95 % interval of the mean, those means that `p` would not reject at 5 %."""
-        return around(self.mean, self.variance, self.clusters - 1) if self.clusters > 1 else None
+        """95 % interval of the mean, those means that `p` would not reject at 5 %.
+
+        None where clusters are too few or too unequal to tell (`FEWEST_DEGREES`), or do not
+        differ at all.
+        """
+        if self.degrees < FEWEST_DEGREES or not self.variance:
+            return None
+        return around(self.mean, self.variance, self.degrees)
+
+
+def effective_degrees(shares: NDArray[np.float64]) -> float:
+    """Degrees of freedom of the CR2 variance of a mean (Bell and McCaffrey 2002).
+
+    For independent values of one variance; those of their equation 9 in closed form.
+
+    Args:
+        shares: (clusters,) share of the values that each holds, at least two clusters.
+    """
+    weights = shares**2 / (1 - shares)
+    cross = weights.sum() ** 2 - (weights**2).sum()
+    return float(1 / ((shares**2).sum() + cross))
+
+
+def _skewness(residuals: NDArray[np.float64]) -> float:
+    """Third standardised moment of values of mean 0; 0 where they do not differ."""
+    second = float((residuals**2).mean())
+    return float((residuals**3).mean() / second**1.5) if second else 0.0
 
 
 def matching(clusters: ArrayLike | None, n: int) -> NDArray[Any]:

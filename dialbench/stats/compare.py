@@ -1,35 +1,43 @@
-"""Everything there is to say about the difference of two systems in one measure."""
+"""Two systems in one metric: is the difference real, how large is it, how far can it be trusted.
+
+Tables and `score --paired-with` both decide here, so that the same responses have the same p.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dialbench.records import Score, Tally
 from dialbench.stats.clusters import Estimate
 from dialbench.stats.effects import mean_difference, standardised_difference, superiority
-from dialbench.stats.folds import dialogue_numbers, groups
-from dialbench.stats.intervals import jackknife
+from dialbench.stats.intervals import PseudoValues
 from dialbench.stats.power import dialogues_needed
+from dialbench.stats.resampling import Counts, Ngrams, randomise
 from dialbench.stats.rounding import gap
-from dialbench.stats.significance import approximate_randomisation, paired_t, wilcoxon
+from dialbench.stats.seeds import Crossed, difference_over_seeds
+from dialbench.stats.significance import mean_gap, welch_t, wilcoxon
+
+Formulas = Mapping[str, Callable[..., NDArray[np.float64]]]
+TRIALS = 10_000
 
 
-class Measure(Protocol):
-    """A measure in the three steps that every measure here has."""
+@dataclass(frozen=True)
+class Test:
+    """The test of a difference.
 
-    def score(self, statistics: Any, /) -> float:
-        """The value that is printed."""
+    Attributes:
+        p: two-sided.
+        name: which test, in words.
+    """
 
-    def replicate(self, statistics: Any, /) -> float:
-        """The same up to rounding, but fast."""
-
-    def per_response(self, statistics: Any, /) -> NDArray[np.float64] | None:
-        """(responses,) values that the value is the mean of; None if it is not a mean."""
+    p: float
+    name: str
 
 
 @dataclass(frozen=True)
@@ -37,11 +45,11 @@ class Comparison:
     """Whether and how far a system differs from another over the same contexts.
 
     Attributes:
-        difference: its value less the other's, in the unit of the measure.
-        p: two-sided.
+        difference: its value less the other's, in the unit of the metric.
+        p: two-sided; None where nothing can be tested.
         test: what `p` comes from, in words.
         dialogues: how many there are.
-        effect: Cohen's d; None for measures of a whole set, like all below.
+        effect: Cohen's d; None for metrics of a whole set, like all below.
         superiority: share of contexts it does better on (greater value), ties half.
         wilcoxon: p of the signed-rank test over dialogues.
         needed: dialogues for which the t-test would find this difference at 5 % with a chance
@@ -49,7 +57,7 @@ class Comparison:
     """
 
     difference: Estimate
-    p: float
+    p: float | None
     test: str
     dialogues: int
     effect: Estimate | None = None
@@ -62,77 +70,134 @@ class Comparison:
         return {key: _plain(value) for key, value in asdict(self).items()}
 
 
-def compare(
-    measure: Measure,
-    ours: Any,
-    base: Any,
-    dialogues: Sequence[str],
-    *,
-    trials: int = 1_000,
-    seed: int = 0,
-) -> Comparison:
-    """Compares a system with another in one measure.
+def difference_test(
+    ours: Sequence[Score], base: Sequence[Score], formulas: Formulas
+) -> Test | None:
+    """Tests the difference of two systems that answered the same contexts.
 
-    A mean over responses gets the t-test over dialogues and all effect sizes; a measure of a whole
-    set approximate randomisation by dialogue, and the jackknife's interval of the difference.
+    Several training runs of either: both other runs and other dialogues are random. One run of
+    each: the t-test over dialogues for means over responses, approximate randomisation for
+    functions of counts, the jackknife's t-test for what is left. All of them test the printed
+    difference on the whole set.
 
     Args:
-        measure: whose statistics they are.
-        ours: (responses,) statistics of the system.
-        base: (responses,) those of the system that it is compared with, for the same contexts;
-            their class can `concatenate` them with ours.
-        dialogues: (responses,) the dialogue of each.
-        trials: of approximate randomisation.
-        seed: of everything drawn at random.
+        ours: the scores of a system, one a training run, at least one.
+        base: those of another system in the same metric.
+        formulas: the functions that tallies name.
 
-    Raises:
-        ValueError: the three differ in length.
+    Returns:
+        None where there is nothing to test: values alone, or another test set.
     """
-    if not len(ours) == len(base) == len(dialogues):
-        lengths = f"{len(ours)}, {len(base)} responses and {len(dialogues)} dialogues"
-        raise ValueError(f"{lengths} do not match")
-    numbers = dialogue_numbers(dialogues)
-    a, b = measure.per_response(ours), measure.per_response(base)
-    if a is not None and b is not None:
-        return _of_means(a, b, numbers, seed)
-    between = _Gap(measure, ours, base)
+    if max(len(ours), len(base)) > 1:
+        return _over_runs(ours, base)
+    one, other = ours[0], base[0]
+    paired = _over_responses(one, other)
+    if paired is not None and _of_the_same_responses(one, other):
+        return paired
+    # A mean over other responses than those that both have may differ the other way.
+    return _by_swaps(one.tally, other.tally, formulas) or _by_jackknife(one, other) or paired
+
+
+def compare(ours: Score, base: Score, formulas: Formulas, *, seed: int = 0) -> Comparison:
+    """Compares one system with another in one metric, over the same contexts.
+
+    A mean over responses has all effect sizes besides; other metrics the jackknife's interval
+    of the difference.
+
+    Args:
+        ours: the score of the system.
+        base: that of the system it is compared with.
+        formulas: as for `difference_test`.
+        seed: of everything drawn at random.
+    """
+    test = difference_test([ours], [base], formulas)
+    p, name = (test.p, test.name) if test else (None, "")
+    value = float(gap(ours.value, base.value))
+    dialogues = 0 if ours.dialogues is None else len(np.unique(ours.dialogues))
+    a, b, of = ours.per_response, base.per_response, ours.dialogues
+    if a is None or b is None or of is None:
+        crossed = _jackknifed([ours], [base])
+        interval = None if crossed is None else crossed.interval
+        return Comparison(Estimate(value, interval), p, name, dialogues)
     return Comparison(
-        Estimate(float(gap(measure.score(ours), measure.score(base))), between.interval(dialogues)),
-        approximate_randomisation(measure.replicate, ours, base, numbers, trials, seed),
-        f"approximate randomisation, {trials:,} swaps of dialogues",
-        len(np.unique(numbers)),
+        mean_difference(a, b, of),
+        p,
+        name,
+        len(np.unique(of[~np.isnan(a - b)])),
+        standardised_difference(a, b, of, seed=seed),
+        superiority(a, b, of),
+        wilcoxon(a, b, of),
+        dialogues_needed(a, b, of),
     )
 
 
-def _of_means(
-    a: NDArray[np.float64], b: NDArray[np.float64], dialogues: NDArray[np.intp], seed: int
-) -> Comparison:
-    return Comparison(
-        mean_difference(a, b, dialogues),
-        paired_t(a, b, dialogues),
-        "paired t-test over dialogues",
-        len(np.unique(dialogues[~np.isnan(a - b)])),
-        standardised_difference(a, b, dialogues, seed=seed),
-        superiority(a, b, dialogues),
-        wilcoxon(a, b, dialogues),
-        dialogues_needed(a, b, dialogues),
-    )
+def pseudo_values(score: Score) -> PseudoValues | None:
+    """What groups of dialogues contribute to a score; None where that is not stored."""
+    if score.parts is None or score.shares is None or not np.isfinite(score.parts).all():
+        return None
+    return PseudoValues(score.value, score.parts, score.shares)
 
 
-@dataclass(frozen=True)
-class _Gap:
-    """The difference in a measure, as a function of which responses there are."""
+def _over_responses(ours: Score, base: Score) -> Test | None:
+    a, b = ours.per_response, base.per_response
+    if a is None or b is None or a.shape != b.shape:
+        return None
+    dialogues = base.dialogues if ours.dialogues is None else ours.dialogues
+    over = "responses" if dialogues is None else "dialogues"
+    return Test(mean_gap(a, b, dialogues).p, f"paired t-test over {over}")
 
-    measure: Measure
-    ours: Any
-    base: Any
 
-    def __call__(self, index: NDArray[np.intp]) -> float:
-        ours, base = (self.measure.replicate(side[index]) for side in (self.ours, self.base))
-        return float(gap(ours, base))
+def _of_the_same_responses(ours: Score, base: Score) -> bool:
+    gaps = [score.per_response for score in (ours, base) if score.per_response is not None]
+    return not (np.isnan(gaps[0]) != np.isnan(gaps[1])).any()
 
-    def interval(self, dialogues: Sequence[str]) -> tuple[float, float] | None:
-        return jackknife(self, np.arange(len(dialogues)), groups(dialogues))
+
+def _by_swaps(ours: Tally | None, base: Tally | None, formulas: Formulas) -> Test | None:
+    if ours is None or base is None or ours.formula not in formulas:
+        return None
+    if (ours.formula, ours.parameters) != (base.formula, base.parameters):
+        return None
+    if ours.sums.shape != base.sums.shape:
+        return None
+
+    def value(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        return formulas[ours.formula](numbers, *ours.parameters)
+
+    p = randomise({"": value}, _counts(ours), _counts(base), None, TRIALS)[""]
+    return Test(p, f"approximate randomisation over dialogues ({TRIALS:,} swaps)")
+
+
+def _counts(tally: Tally) -> Counts:
+    pairs = zip(tally.codes, tally.owners, strict=True)
+    return Counts(tally.sums, [Ngrams(codes, owners) for codes, owners in pairs])
+
+
+def _by_jackknife(ours: Score, base: Score) -> Test | None:
+    crossed = _jackknifed([ours], [base])
+    if crossed is None or math.isnan(crossed.variance):
+        return None
+    groups = 0 if ours.parts is None else len(ours.parts)
+    return Test(crossed.p, f"jackknife t-test over {groups} groups of dialogues")
+
+
+def _over_runs(ours: Sequence[Score], base: Sequence[Score]) -> Test | None:
+    crossed = _jackknifed(ours, base)
+    if crossed is not None and not math.isnan(crossed.variance):
+        return Test(crossed.p, "t-test over training runs and dialogues, both taken as random")
+    if min(len(ours), len(base)) < 2:
+        return None
+    p = welch_t(*([score.value for score in side] for side in (ours, base)))
+    return Test(p, "Welch's t-test over training runs, conservative with two or three")
+
+
+def _jackknifed(ours: Sequence[Score], base: Sequence[Score]) -> Crossed | None:
+    sides = [[pseudo_values(score) for score in side] for side in (ours, base)]
+    mine, theirs = ([found for found in side if found is not None] for side in sides)
+    if len(mine) < len(ours) or len(theirs) < len(base):
+        return None
+    if len({found.shares.tobytes() for found in (*mine, *theirs)}) != 1:
+        return None
+    return difference_over_seeds(mine, theirs)
 
 
 def _plain(value: Any) -> Any:

@@ -1,81 +1,98 @@
-"""Several training seeds: their mean, their deviation, and an interval for both chances at once."""
+"""Several training runs: a mean or a difference, and what other runs and other dialogues would do.
+
+Every run of a system answers the same contexts, so runs and dialogues are crossed, not nested; two
+systems share the dialogues, not the runs. All is done on the jackknife's pseudo-values of groups
+of dialogues, so that it serves Distinct as well as means.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dialbench.stats.clusters import Interval, around
-from dialbench.stats.intervals import PseudoValues, S, pseudo_values
+from dialbench.stats.clusters import FEWEST_DEGREES, Interval, around, two_sided
+from dialbench.stats.intervals import PseudoValues
+from dialbench.stats.rounding import gap
 
 
 @dataclass(frozen=True)
-class OverSeeds:
-    """What several trainings of one system say together.
+class Crossed:
+    """A mean over runs, or a difference of two, with a variance for both chances.
 
     Attributes:
-        mean: of the values, one a seed.
-        deviation: their sample standard deviation; None for one seed.
-        interval: 95 % interval of the mean over other seeds and other dialogues; with one seed
-            over other dialogues alone. None where it cannot be had.
+        value: as it is printed.
+        variance: were other training runs and other dialogues drawn; NaN where there is no
+            telling.
+        degrees: of freedom of the variance (Satterthwaite 1946).
     """
 
-    mean: float
-    deviation: float | None
-    interval: Interval | None
+    value: float
+    variance: float
+    degrees: float
+
+    @property
+    def p(self) -> float:
+        """Two-sided p of a value of 0 by Student's t; 1 where the variance is not known."""
+        known = self.degrees > 0 and not math.isnan(self.variance)
+        return two_sided(self.value, self.variance, self.degrees) if known else 1.0
+
+    @property
+    def interval(self) -> Interval | None:
+        """95 % interval; None where the variance is not known or 0."""
+        return around(self.value, self.variance, self.degrees) if self.variance > 0 else None
 
 
-def over_seeds(
-    score: Callable[[S], float], statistics: Sequence[S], groups: NDArray[np.int64]
-) -> OverSeeds:
-    """Mean, deviation and hierarchical interval of one measure over training seeds.
+def over_seeds(runs: Sequence[PseudoValues]) -> Crossed:
+    """The mean of a metric over the training runs of a system, at least one."""
+    return _crossed(math.fsum(run.value for run in runs) / len(runs), [runs], [1.0])
 
-    Seeds and dialogues are crossed: every seed answers the same contexts. The variance of the
-    mean is that of the seeds plus that of the dialogues less what both count (the two-way random
-    model, on jackknife pseudo-values), and never less than the larger of the two; the degrees
-    of freedom are Satterthwaite's (1946). With few seeds they are few, and the interval is wide.
 
-    Args:
-        score: the measure as a function of statistics.
-        statistics: for each seed, at least one, those of its responses; see `jackknife`.
-        groups: (responses,) what is left out together; see `folds.groups`.
+def difference_over_seeds(ours: Sequence[PseudoValues], base: Sequence[PseudoValues]) -> Crossed:
+    """The mean of a system's runs less that of another's, which answered the same contexts.
+
+    Where a system has one run, that of the other tells all that is known of training runs.
     """
-    found = [pseudo_values(score, of_seed, groups) for of_seed in statistics]
-    values = np.array([of_seed.value for of_seed in found])
-    mean, seeds = float(values.mean()), len(values)
-    pseudo, shares = np.stack([of_seed.parts for of_seed in found]), found[0].shares
-    parts = len(shares)
-    by_group = PseudoValues(mean, pseudo.mean(axis=0), shares).variance if parts > 1 else np.nan
-    if seeds == 1:
-        return OverSeeds(mean, None, around(mean, by_group, parts - 1))
-    deviation = float(values.std(ddof=1))
-    if np.isnan(by_group):
-        return OverSeeds(mean, deviation, None)
-    cells = _interaction(pseudo) / (seeds * parts)
-    by_seed = deviation**2 / seeds
-    return OverSeeds(mean, deviation, _crossed(mean, by_seed, by_group, cells, seeds, parts))
-
-
-def _interaction(pseudo: NDArray[np.float64]) -> float:
-    """Mean square of what neither the seed nor the group explains."""
-    seeds, parts = pseudo.shape
-    rows, columns = pseudo.mean(axis=1, keepdims=True), pseudo.mean(axis=0, keepdims=True)
-    rest = pseudo - rows - columns + pseudo.mean()
-    return float((rest**2).sum() / ((seeds - 1) * (parts - 1)))
+    mine, theirs = (math.fsum(run.value for run in runs) / len(runs) for runs in (ours, base))
+    return _crossed(float(gap(mine, theirs)), [ours, base], [1.0, -1.0])
 
 
 def _crossed(
-    mean: float, by_seed: float, by_group: float, cells: float, seeds: int, parts: int
-) -> Interval | None:
-    variance = max(by_seed + by_group - cells, by_seed, by_group)
+    value: float, systems: Sequence[Sequence[PseudoValues]], signs: Sequence[float]
+) -> Crossed:
+    """The two-way random model, systems with runs of their own and dialogues in common.
+
+    The variance is that of the runs plus that of the groups less what both count, and never less
+    than the larger one.
+    """
+    shares = systems[0][0].shares
+    parts = [np.stack([run.parts for run in runs]) for runs in systems]
+    means = sum(sign * of.mean(axis=0) for sign, of in zip(signs, parts, strict=True))
+    groups = PseudoValues(value, np.asarray(means), shares)
+    if groups.degrees < FEWEST_DEGREES:
+        return Crossed(value, math.nan, 0.0)
+    terms = [(groups.variance, groups.degrees)]
+    shared = []
+    for runs, of in zip(systems, parts, strict=True):
+        if len(runs) > 1:
+            deviations = np.array([run.value for run in runs])
+            terms.append((float(deviations.var(ddof=1)) / len(runs), len(runs) - 1))
+            shared.append((_interaction(of) / of.size, (len(runs) - 1) * groups.degrees))
+    total = sum(variance for variance, _ in terms)
+    double = sum(variance for variance, _ in shared)
+    runs_alone = total - groups.variance
+    variance = max(total - double, groups.variance, runs_alone)
     if not variance > 0:
-        return around(mean, variance, 1)
-    spread = (
-        by_seed**2 / (seeds - 1)
-        + by_group**2 / (parts - 1)
-        + cells**2 / ((seeds - 1) * (parts - 1))
-    )
-    return around(mean, variance, variance**2 / spread)
+        return Crossed(value, variance, 1.0)
+    spread = sum(of**2 / degrees for of, degrees in (*terms, *shared))
+    return Crossed(value, variance, variance**2 / spread)
+
+
+def _interaction(parts: NDArray[np.float64]) -> float:
+    """Mean square of what neither the run nor the group explains, of (runs, groups) values."""
+    runs, groups = parts.shape
+    rest = parts - parts.mean(axis=1, keepdims=True) - parts.mean(axis=0) + parts.mean()
+    return float((rest**2).sum() / ((runs - 1) * (groups - 1)))

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, ValidationError
 
 from dialbench.errors import StorageError, first_line
 from dialbench.files.atomic import atomic_write, storing
@@ -110,14 +110,27 @@ class ScoreFields(Part):
     reason: str
 
 
+class TallyFields(Part):
+    """A tally without its arrays; `kinds` is of how many kinds of n-grams it holds codes."""
+
+    formula: str
+    parameters: tuple[float, ...]
+    kinds: int
+
+
 class ScoresRecord(Record):
-    """`scores.json`: the scores of one job under one set of scoring settings."""
+    """`scores.json`: the scores of one job under one set of scoring settings.
+
+    Arrays that are equal stand in the file of arrays once: `same_arrays` says under which name.
+    """
 
     scoring_fingerprint: str
     scoring: dict[str, Any]
     written: str
     arrays_sha256: str
     scores: dict[str, ScoreFields]
+    same_arrays: dict[str, str] = Field(default_factory=dict)
+    tallies: dict[str, TallyFields] = Field(default_factory=dict)
 
 
 FORMER_NAMES = {"mattr": "mattr-50", "mattr-4": "mattr"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,10 +14,11 @@ from safetensors.numpy import load, save
 
 from dialbench.errors import first_line
 from dialbench.files.atomic import atomic_folder, atomic_write, storing
-from dialbench.records import Score, fingerprint_of
+from dialbench.records import Score, Tally, fingerprint_of
 from dialbench.store.schema import (
     ScoreFields,
     ScoresRecord,
+    TallyFields,
     current_name,
     damaged,
     plain,
@@ -26,11 +27,12 @@ from dialbench.store.schema import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 _VALUES, _ARRAYS = "scores.json", "scores.safetensors"
-_KINDS = ("per_response", "dialogues", "per_fold")
+_FORMS = {"sums": (2, "float64"), "codes": (1, "int64"), "owners": (1, "int64")}
+"""Dimensions and type of arrays that are not plain lists of numbers."""
+_KINDS = ("per_response", "dialogues", "parts", "shares")
 
 
 def folder_of(parent: Path, scoring: Mapping[str, Any]) -> Path:
@@ -51,19 +53,24 @@ def write(parent: Path, scores: Mapping[str, Score], scoring: Mapping[str, Any])
     Raises:
         StorageError: the disk refuses.
     """
-    arrays = {
-        f"{kind}/{name}": array
-        for name, score in scores.items()
-        for kind in _KINDS
-        if (array := getattr(score, kind)) is not None
-    }
-    data = save({key: _contiguous(array) for key, array in arrays.items()})
+    arrays, same = _different(_arrays_of(scores))
+    data = save(arrays)
     record = ScoresRecord(
         scoring_fingerprint=fingerprint_of(plain(scoring)),
         scoring=plain(scoring),
         written=datetime.now(UTC).isoformat(),
         arrays_sha256=hashlib.sha256(data).hexdigest(),
         scores={name: fields_of(score) for name, score in scores.items()},
+        same_arrays=same,
+        tallies={
+            name: TallyFields(
+                formula=score.tally.formula,
+                parameters=score.tally.parameters,
+                kinds=len(score.tally.codes),
+            )
+            for name, score in scores.items()
+            if score.tally is not None
+        },
     )
     with atomic_folder(folder_of(parent, scoring)) as folder:
         atomic_write(folder / _ARRAYS, data)
@@ -87,20 +94,29 @@ def read(folder: Path) -> dict[str, Score] | None:
     if hashlib.sha256(data).hexdigest() != record.arrays_sha256:
         raise damaged(folder / _ARRAYS, "its checksum does not match")
     arrays = _arrays(data, folder / _ARRAYS)
+    try:
+        arrays |= {key: arrays[kept] for key, kept in record.same_arrays.items()}
+        return _scores(record, arrays)
+    except KeyError as error:
+        raise damaged(folder / _ARRAYS, f"{error.args[0]} is missing") from None
+
+
+def _scores(record: ScoresRecord, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Score]:
     return {
-        current_name(name, fields.signature): _score(name, fields, arrays)
+        current_name(name, fields.signature): _score(name, fields, arrays, record.tallies.get(name))
         for name, fields in record.scores.items()
     }
 
 
-def _arrays(data: bytes, path: Path) -> dict[str, NDArray[np.float64]]:
+def _arrays(data: bytes, path: Path) -> dict[str, NDArray[Any]]:
     try:
         arrays = load(data)
     except (SafetensorError, ValueError, TypeError) as error:
         raise damaged(path, first_line(error)) from None
     for name, values in arrays.items():
-        if values.ndim != 1 or values.dtype != "float64":
-            raise damaged(path, f"{name} is not a list of numbers")
+        kind = name.partition("/")[0].partition("-")[0]
+        if (values.ndim, str(values.dtype)) != _FORMS.get(kind, (1, "float64")):
+            raise damaged(path, f"{name} does not hold the numbers that it should")
     return arrays
 
 
@@ -115,7 +131,55 @@ def fields_of(score: Score) -> ScoreFields:
     )
 
 
-def _score(name: str, fields: ScoreFields, arrays: Mapping[str, NDArray[np.float64]]) -> Score:
+def _arrays_of(scores: Mapping[str, Score]) -> Iterator[tuple[str, NDArray[Any]]]:
+    """All arrays of the scores under the names they have in the file."""
+    for name, score in scores.items():
+        for kind in _KINDS:
+            if (array := getattr(score, kind)) is not None:
+                yield f"{kind}/{name}", array
+        if score.tally is not None:
+            yield f"sums/{name}", score.tally.sums
+            ngrams = zip(score.tally.codes, score.tally.owners, strict=True)
+            for number, (codes, owners) in enumerate(ngrams):
+                yield f"codes-{number}/{name}", codes
+                yield f"owners-{number}/{name}", owners
+
+
+def _different(
+    arrays: Iterable[tuple[str, NDArray[Any]]],
+) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    """Each array once, and for every other name the one under which its array stands."""
+    kept: dict[str, NDArray[Any]] = {}
+    same: dict[str, str] = {}
+    names: dict[tuple[str, tuple[int, ...], bytes], str] = {}
+    for name, array in arrays:
+        packed = _contiguous(array)
+        content = (packed.dtype.str, packed.shape, hashlib.sha256(packed.data).digest())
+        first = names.setdefault(content, name)
+        if first == name:
+            kept[name] = packed
+        else:
+            same[name] = first
+    return kept, same
+
+
+def _tally(name: str, fields: TallyFields, arrays: Mapping[str, NDArray[Any]]) -> Tally:
+    kinds = range(fields.kinds)
+    return Tally(
+        fields.formula,
+        arrays[f"sums/{name}"],
+        tuple(arrays[f"codes-{kind}/{name}"] for kind in kinds),
+        tuple(arrays[f"owners-{kind}/{name}"] for kind in kinds),
+        fields.parameters,
+    )
+
+
+def _score(
+    name: str,
+    fields: ScoreFields,
+    arrays: Mapping[str, NDArray[Any]],
+    tally: TallyFields | None,
+) -> Score:
     low_high = fields.interval
     return Score(
         value=number(fields.value),
@@ -123,7 +187,9 @@ def _score(name: str, fields: ScoreFields, arrays: Mapping[str, NDArray[np.float
         signature=fields.signature,
         per_response=arrays.get(f"per_response/{name}"),
         dialogues=arrays.get(f"dialogues/{name}"),
-        per_fold=arrays.get(f"per_fold/{name}"),
+        parts=arrays.get(f"parts/{name}"),
+        shares=arrays.get(f"shares/{name}"),
+        tally=None if tally is None else _tally(name, tally, arrays),
         interval=None if low_high is None else (number(low_high[0]), number(low_high[1])),
         reason=fields.reason,
     )
@@ -134,7 +200,8 @@ def number(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-def _contiguous(array: NDArray[np.float64]) -> NDArray[np.float64]:
+def _contiguous(array: NDArray[Any]) -> NDArray[Any]:
     import numpy as np
 
-    return np.ascontiguousarray(array, dtype=np.float64)
+    kind = array.dtype if array.dtype.kind == "i" else np.float64
+    return np.ascontiguousarray(array, dtype=kind)

@@ -55,21 +55,23 @@ def make_score(value: float, n: int = 100, signature: str = "m|v:1", **more: Any
     """A score; sequences become arrays."""
     arrays = {
         name: np.asarray(more.pop(name), dtype=float)
-        for name in ("per_response", "per_fold")
+        for name in ("per_response", "parts", "shares")
         if name in more
     }
     return Score(value, n, signature, **arrays, **more)
 
 
 def measured(name: str, values: np.ndarray) -> Score:
-    """A score as a metric gives it: corpus measures have folds, the others responses."""
+    """A score as a metric gives it: corpus metrics have groups, the others responses."""
     mean = float(values.mean())
     reach = 2 * float(values.std()) / len(values) ** 0.5
     signature = f"{name}|scope:corpus|tok:default|v:1"
     interval = (mean - reach, mean + reach)
     if name.startswith(("dist", "ead", "mtld", "mattr")):
-        folds = values.reshape(10, -1).mean(axis=1)
-        return Score(mean, len(values), signature, per_fold=folds, interval=interval)
+        parts = values.reshape(10, -1).mean(axis=1)
+        return Score(
+            mean, len(values), signature, parts=parts, shares=np.full(10, 0.1), interval=interval
+        )
     return Score(mean, len(values), signature, per_response=values, interval=interval)
 
 

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from dialbench.errors import InputError, UnknownName
-from dialbench.records import Column
+from dialbench.records import Column, Score
 from dialbench.reporting.marks import Marks, Rules, Sample, compare, mark
 
 HIGHER = Column("m", "M")
@@ -18,9 +18,14 @@ LOWER = Column("m", "M", direction="lower")
 FREE = Column("m", "M", direction="none")
 
 
-def sample(value, per_response=None, per_fold=None, seeds=()):
-    arrays = (None if a is None else np.asarray(a, dtype=float) for a in (per_response, per_fold))
-    return Sample(np.array(seeds or [value], dtype=float), *arrays)
+def sample(value, per_response=None, parts=None, seeds=()):
+    def score(value):
+        arrays = (None if a is None else np.asarray(a, float) for a in (per_response, parts))
+        responses, groups = arrays
+        shares = None if groups is None else np.full(len(groups), 1 / len(groups))
+        return Score(value, 0, "m", responses, parts=groups, shares=shares)
+
+    return Sample.of([score(each) for each in (seeds or [value])])
 
 
 def around(mean, n=50, seed=0):
@@ -87,41 +92,39 @@ def test_a_clear_difference_is_significant_and_a_small_one_is_not():
     assert marks.tests == {"paired t-test over responses"}
 
 
-def test_responses_are_preferred_to_folds_and_folds_to_seeds():
-    rich = sample(0.5, around(0.5), around(0.5, 10), [0.4, 0.6])
-    folds = sample(0.4, None, around(0.4, 10), [0.3, 0.5])
-    seeds = sample(0.4, seeds=[0.3, 0.5])
-    assert compare(rich, rich)[1] == "paired t-test over responses"
-    assert compare(rich, folds)[1] == "paired t-test over 10 folds of whole dialogues"
-    assert compare(rich, seeds)[1] == "Welch's t-test over training seeds"
-    assert compare(folds, sample(0.4)) is None
+def test_responses_are_preferred_to_groups_and_groups_to_values():
+    rich = sample(0.5, around(0.5), around(0.5, 10))
+    groups = sample(0.4, None, around(0.4, 10))
+    assert compare(rich, rich).name == "paired t-test over responses"
+    assert compare(rich, groups).name == "jackknife t-test over 10 groups of dialogues"
+    assert compare(rich, sample(0.4)) is None
 
 
 def test_other_numbers_of_responses_do_not_pair_up():
     a, b = sample(0.5, around(0.5, 50), around(0.5, 10)), sample(0.5, around(0.5, 49))
     assert compare(a, b) is None
-    assert compare(a, sample(0.5, around(0.4, 49), around(0.4, 10)))[1].startswith("paired t-test")
+    assert compare(a, sample(0.5, around(0.4, 49), around(0.4, 10))).name.startswith("jackknife")
 
 
 def test_p_values_are_those_of_the_named_tests():
     a, b = around(0.5, 40, 1), around(0.45, 40, 2)
     b[:3] = np.nan
     expected = stats.ttest_rel(a[3:], b[3:]).pvalue
-    assert compare(sample(0.5, a), sample(0.4, b))[0] == pytest.approx(expected)
+    assert compare(sample(0.5, a), sample(0.4, b)).p == pytest.approx(expected)
     expected = stats.ttest_ind([1, 2, 4], [3, 5], equal_var=False).pvalue
     seeds = compare(sample(0, seeds=[1, 2, 4]), sample(0, seeds=[3, 5]))
-    assert seeds[0] == pytest.approx(expected)
+    assert seeds.p == pytest.approx(expected)
 
 
 def test_responses_of_one_dialogue_are_not_taken_as_independent():
     dialogue = np.repeat(np.arange(10.0), 4)
     a, b = around(0.5, 40, 1), around(0.45, 40, 2)
-    known = replace(sample(0.5, a), dialogues=dialogue)
-    p, test = compare(known, sample(0.45, b))
+    known = Sample.of([Score(0.5, 40, "m", a, dialogue)])
+    found = compare(known, sample(0.45, b))
     means = ((a - b).reshape(10, 4)).mean(axis=1)
-    assert p == pytest.approx(stats.ttest_1samp(means, 0).pvalue)
-    assert test == "paired t-test over dialogues"
-    assert compare(sample(0.45, b), known) == (p, test)
+    assert found.p == pytest.approx(stats.ttest_1samp(means, 0).pvalue)
+    assert found.name == "paired t-test over dialogues"
+    assert compare(sample(0.45, b), known) == found
 
 
 def test_holm_may_take_a_star_away():
@@ -141,7 +144,7 @@ def test_a_row_must_differ_from_each_of_several_best_ones():
         1: sample(0.5, around(0.5, 40, 2)),
         2: sample(0.4, best - 1e-3 * np.random.default_rng(3).random(40)),
     }
-    assert compare(rows[0], rows[2])[0] < 0.01 < compare(rows[1], rows[2])[0]
+    assert compare(rows[0], rows[2]).p < 0.01 < compare(rows[1], rows[2]).p
     assert mark(rows, HIGHER, Rules()).significant == set()
 
 
@@ -158,22 +161,14 @@ def test_rows_that_cannot_be_tested_are_named():
     assert marks.significant == set()
 
 
-def test_seeds_are_averaged_response_by_response(score):
-    scores = [
-        score(0.2, per_response=[0.1, 0.3, math.nan], per_fold=[0.1, 0.2]),
-        score(0.4, per_response=[0.3, 0.5, math.nan], per_fold=[0.5, 0.4]),
-    ]
-    pooled = Sample.of(scores)
-    assert pooled.value == pytest.approx(0.3)
-    assert pooled.deviation == pytest.approx(math.sqrt(2 * 0.1**2))
-    np.testing.assert_allclose(pooled.per_response, [0.2, 0.4, math.nan])
-    np.testing.assert_allclose(pooled.per_fold, [0.3, 0.3])
-
-
-def test_seeds_that_do_not_all_have_responses_have_none(score):
-    pooled = Sample.of([score(0.2, per_response=[0.2]), score(0.4)])
-    assert pooled.per_response is None
-    assert Sample.of([score(0.2)]).deviation is None
+def test_training_runs_have_a_mean_a_deviation_and_an_interval_for_both_chances():
+    one = sample(0.3, parts=around(0.3, 20))
+    several = sample(0.3, parts=around(0.3, 20), seeds=[0.2, 0.4])
+    assert several.value == pytest.approx(0.3)
+    assert several.deviation == pytest.approx(math.sqrt(2 * 0.1**2))
+    assert one.deviation is None
+    assert several.interval[0] < 0.2 < 0.4 < several.interval[1]
+    assert sample(0.3, seeds=[0.2, 0.4]).interval is None
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0, -1.0, math.nan])

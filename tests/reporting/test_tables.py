@@ -55,7 +55,7 @@ def test_seeds_become_mean_and_sample_deviation(one, result, score):
     assert cell.value == pytest.approx(0.3)
     assert cell.deviation == pytest.approx(0.2)
     assert cell.interval is None
-    assert said(table, "sample standard deviation over training seeds (3 for a)")
+    assert said(table, "sample standard deviation over training runs (3 for a)")
 
 
 def test_one_seed_keeps_its_interval(one, result, score):
@@ -129,11 +129,11 @@ def test_a_row_with_a_failed_seed_rests_on_the_others(one, result, score):
 
 
 def test_upper_bounds_come_last_and_are_never_marked(one, result, score):
-    folds = np.linspace(0, 1, 10)
+    parts, shares = np.linspace(0, 1, 10), [0.1] * 10
     table = one(
-        result("oracle", {"m": score(1.0, per_fold=folds + 1)}, ranked=False),
-        result("a", {"m": score(0.5, per_fold=folds)}),
-        result("b", {"m": score(0.4, per_fold=folds - 0.5)}),
+        result("oracle", {"m": score(1.0, parts=parts + 1, shares=shares)}, ranked=False),
+        result("a", {"m": score(0.5, parts=parts, shares=shares)}),
+        result("b", {"m": score(0.4, parts=parts - 0.5 - 1e-3 * parts, shares=shares)}),
     )
     assert labels(table) == ["a", "b", "oracle"]
     assert [row.ranked for row in table.rows] == [True, True, False]
@@ -239,7 +239,7 @@ def test_notes_name_the_test_of_every_column(one, result, score):
     def scores(level):
         noise = generator.normal(0, 0.01, 40)
         return {
-            "dist-1": score(level, per_fold=level + noise[:10]),
+            "dist-1": score(level, parts=level + noise[:10], shares=[0.1] * 10),
             "bleu-1": score(level, per_response=level + noise),
             "mtld": score(level),
         }
@@ -252,27 +252,30 @@ def test_notes_name_the_test_of_every_column(one, result, score):
         correction="holm",
     )
     assert said(table, "two-sided p < 0.05, corrected within each column after Holm")
-    assert "Dist-1: paired t-test over 10 folds of whole dialogues." in table.notes
+    assert "Dist-1: jackknife t-test over 10 groups of dialogues." in table.notes
     assert "BLEU-1: paired t-test over responses." in table.notes
     assert "MTLD: no test for b." in table.notes
+    assert "Tests generalise to new conversations, not to new training runs." in table.notes
     assert [row.cells["dist-1"].significant for row in table.rows] == [False, True]
 
 
-def test_seeds_are_tested_after_averaging(one, result, score):
+def test_several_runs_are_tested_over_runs_and_dialogues(one, result, score):
     generator = np.random.default_rng(0)
+
+    def measured(level):
+        parts = level + generator.normal(0, 0.05, 20)
+        return score(float(parts.mean()), parts=parts, shares=[0.05] * 20)
+
     results = [
-        result(
-            name,
-            {"m": score(level, per_response=level + generator.normal(0, 0.1, 60))},
-            seed=seed,
-        )
-        for name, level in (("a", 0.5), ("b", 0.4))
+        result(name, {"m": measured(level)}, seed=seed)
+        for name, level in (("a", 0.5), ("b", 0.3))
         for seed in (1, 2, 3)
     ]
     table = one(*results)
     assert table.rows[1].cells["m"].significant
-    (averaged,) = said(table, "averaged over seeds before a test")
-    assert averaged.endswith("it speaks of other conversations, not of other trainings.")
+    assert "m: t-test over training runs and dialogues, both taken as random." in table.notes
+    assert not said(table, "not to new training runs")
+    assert "±: sample standard deviation over training runs (3 for a, b)." in table.notes
 
 
 def test_notes_of_results_name_who_they_hold_for(one, result, score):

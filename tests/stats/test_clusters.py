@@ -21,9 +21,53 @@ def test_it_is_the_regression_on_a_constant_with_clustered_errors():
     )
     found = ClusteredMean.of(values, dialogue)
     assert found.mean == pytest.approx(peer.params[0], rel=1e-12)
-    assert found.variance == pytest.approx(peer.bse[0] ** 2, rel=1e-10)
-    assert found.p == pytest.approx(peer.pvalues[0], rel=1e-9)
-    assert found.interval == pytest.approx(peer.conf_int()[0], rel=1e-9)
+    # The peer has the correction G / (G - 1) for all, CR2 one for the size of each dialogue.
+    shares = np.bincount(dialogue) / 200
+    residuals = np.bincount(dialogue, values - values.mean())
+    spread = np.sum(residuals**2 / (1 - shares)) / np.sum(residuals**2) / (30 / 29)
+    assert found.variance == pytest.approx(peer.bse[0] ** 2 * spread, rel=1e-9)
+    assert 0.99 < spread < 1.01
+    assert found.p == pytest.approx(peer.pvalues[0], rel=0.1)
+
+
+def cr2_of_a_regression(values, dialogue):
+    """CR2 and its degrees of freedom with whole matrices (Bell and McCaffrey 2002, section 4)."""
+    n, ones = len(values), np.ones((len(values), 1))
+    hat = ones @ ones.T / n
+    residual = (np.eye(n) - hat) @ values
+    variance, columns = 0.0, []
+    for name in np.unique(dialogue):
+        rows = dialogue == name
+        block = np.eye(rows.sum()) - hat[np.ix_(rows, rows)]
+        eigenvalues, vectors = np.linalg.eigh(block)
+        root = vectors @ np.diag(eigenvalues**-0.5) @ vectors.T
+        weights = root @ ones[rows] / n
+        variance += float((weights.T @ residual[rows]).item() ** 2)
+        columns.append(((np.eye(n) - hat)[:, rows] @ weights).ravel())
+    among = np.array(columns) @ np.array(columns).T
+    return variance, np.trace(among) ** 2 / np.sum(among**2)
+
+
+@pytest.mark.parametrize("sizes", [[1, 1, 2, 2, 5, 40], [3] * 9, list(range(1, 12))])
+def test_variance_and_degrees_are_those_of_cr2_with_whole_matrices(sizes):
+    dialogue = np.repeat(np.arange(len(sizes)), sizes)
+    values = rng(6).normal(size=len(dialogue))
+    variance, degrees = cr2_of_a_regression(values, dialogue)
+    found = ClusteredMean.of(values, dialogue)
+    assert found.variance == pytest.approx(variance, rel=1e-9)
+    assert found.degrees == pytest.approx(degrees, rel=1e-9)
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.3])
+def test_six_unequal_dialogues_do_not_call_equal_systems_different(correlation):
+    generator, sizes = rng(7), [1, 1, 2, 2, 5, 40]
+    dialogue, wrong = np.repeat(np.arange(6), sizes), 0
+    for _ in range(2000):
+        shared = generator.normal(size=6)[dialogue]
+        values = np.sqrt(correlation) * shared
+        values += np.sqrt(1 - correlation) * generator.normal(size=51)
+        wrong += ClusteredMean.of(values, dialogue).p < 0.05
+    assert wrong / 2000 < 0.065
 
 
 def test_dialogues_of_one_length_give_the_t_test_of_their_means():
@@ -35,10 +79,11 @@ def test_dialogues_of_one_length_give_the_t_test_of_their_means():
 
 
 def test_unequal_dialogues_by_hand():
-    # Mean 2; residuals sum to -2 in "a" and to 1 + 1 in "b"; variance 2/1 * (4 + 4) / 9.
+    # Mean 2; residuals sum to -2 in "a" and to 1 + 1 in "b", which hold 1/3 and 2/3:
+    # variance (4 / (2/3) + 4 / (1/3)) / 9.
     found = ClusteredMean.of([0.0, 3.0, 3.0, np.nan], ["a", "b", "b", "c"])
     assert (found.mean, found.clusters, found.values) == (2.0, 2, 3)
-    assert found.variance == pytest.approx(16 / 9)
+    assert found.variance == pytest.approx(2)
 
 
 @pytest.mark.parametrize(("values", "mean"), [([], np.nan), ([np.nan], np.nan), ([2.0, 4.0], 3.0)])
@@ -50,16 +95,15 @@ def test_one_dialogue_says_nothing(values, mean):
 
 def test_equal_values_have_no_variance():
     found = ClusteredMean.of([0.1] * 7, [0, 0, 1, 1, 1, 2, 2])
-    assert found.interval == pytest.approx((0.1, 0.1), abs=0)
-    assert found.p == 0.0
+    # Three dialogues fall on one side with a chance of 1/4.
+    assert (found.variance, found.interval, found.p) == (0.0, None, 0.25)
     assert ClusteredMean.of([0.0] * 3).p == 1.0
 
 
 def test_dialogues_of_equal_sums_have_no_variance():
     # Added up in another order, the three values give another last digit.
     found = ClusteredMean.of([0.1, 0.2, 0.7, 0.7, 0.1, 0.2], [0, 0, 0, 1, 1, 1])
-    assert (found.variance, found.p) == (0.0, 0.0)
-    assert found.interval == (found.mean, found.mean)
+    assert (found.variance, found.p, found.interval) == (0.0, 0.5, None)
     assert ClusteredMean.of([0.3] * 11, [0] * 4 + [1] * 7).variance == 0.0
 
 

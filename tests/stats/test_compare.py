@@ -1,97 +1,134 @@
-"""Two systems compared in one measure: which test, and the numbers of each part."""
+"""Two systems compared in one metric: which test, and the numbers of each part."""
 
 from __future__ import annotations
 
 import json
+import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from dialbench.stats.compare import compare
-from dialbench.stats.significance import approximate_randomisation, paired_t, wilcoxon
+from dialbench.records import Score, Tally
+from dialbench.stats.compare import compare, difference_test
+from dialbench.stats.resampling import Counts, Ngrams, randomise
+from dialbench.stats.significance import paired_t, wilcoxon
 
-
-class Mean:
-    """A mean over responses."""
-
-    def score(self, statistics):
-        return float(np.nanmean(statistics))
-
-    replicate = score
-
-    def per_response(self, statistics):
-        return statistics
+rng = np.random.default_rng
+DIALOGUES = np.repeat(np.arange(20.0), 3)
 
 
-class Values(np.ndarray):
-    """Values that can be concatenated."""
-
-    def __new__(cls, values):
-        return np.asarray(values).view(cls)
-
-    @classmethod
-    def concatenate(cls, parts):
-        return cls(np.concatenate(parts))
+def share(numbers):
+    return numbers[..., 1] / numbers[..., 0]
 
 
-class Whole:
-    """A measure of the whole set."""
-
-    def __init__(self, score):
-        self.score = self.replicate = score
-
-    def per_response(self, statistics):
-        return None
+FORMULAS = {"share": share}
 
 
 def values(seed, shift=0.0):
-    return np.random.default_rng(seed).normal(shift, size=60)
+    return rng(seed).normal(shift, size=60)
 
 
-DIALOGUES = [f"d{i // 3}" for i in range(60)]
+def of_responses(per_response, **more):
+    return Score(float(np.nanmean(per_response)), 60, "m", per_response, DIALOGUES, **more)
 
 
-def test_a_mean_gets_the_test_over_dialogues_and_everything_else():
+def of_groups(parts):
+    parts = np.asarray(parts)
+    return Score(parts.mean(), 60, "m", parts=parts, shares=np.full(len(parts), 1 / len(parts)))
+
+
+def of_words(seed, kinds):
+    words = rng(seed).integers(kinds, size=200)
+    owners = np.repeat(np.arange(20), 10)
+    pairs = np.unique(np.stack([owners, words]), axis=1)
+    tally = Tally("share", np.full((20, 1), 10.0), (pairs[1],), (pairs[0],))
+    return Score(len(set(words)) / 200, 60, "m", dialogues=DIALOGUES, tally=tally)
+
+
+def test_a_mean_has_the_test_over_dialogues_and_everything_else():
     a, b = values(0, 0.5), values(1)
-    a[4] = np.nan
-    found = compare(Mean(), a, b, DIALOGUES)
+    found = compare(of_responses(a), of_responses(b), {})
     assert found.test == "paired t-test over dialogues"
     assert found.p == paired_t(a, b, DIALOGUES) != paired_t(a, b)
     assert found.wilcoxon == wilcoxon(a, b, DIALOGUES)
-    assert found.difference.value == pytest.approx(np.nanmean(a - b))
+    assert found.difference.value == pytest.approx(np.mean(a - b))
     assert found.effect.interval[0] < found.effect.value < found.effect.interval[1]
     assert 0.5 < found.superiority.value < 1
     assert found.dialogues == 20
     assert found.needed > 2
 
 
-def test_a_measure_of_a_set_gets_randomisation_by_dialogue(zipf, score_distinct_2):
-    (a, owner), (b, _) = (type(zipf)(w).draw(np.random.default_rng(2), 40) for w in (2000, 200))
-    found = compare(Whole(score_distinct_2), a, b, [str(d) for d in owner], trials=99, seed=3)
-    assert found.test == "approximate randomisation, 99 swaps of dialogues"
-    assert found.difference.value == score_distinct_2(a) - score_distinct_2(b)
-    assert 0 < found.difference.interval[0] < found.difference.value
-    assert (found.dialogues, found.effect, found.needed) == (40, None, None)
-    assert found.p == approximate_randomisation(score_distinct_2, a, b, owner, 99, 3) == 0.01
+def test_counts_are_swapped_by_dialogue():
+    a, b = of_words(2, 500), of_words(3, 60)
+    found = difference_test([a], [b], FORMULAS)
+    assert found.name == "approximate randomisation over dialogues (10,000 swaps)"
+    sides = (Counts(s.tally.sums, [Ngrams(s.tally.codes[0], s.tally.owners[0])]) for s in (a, b))
+    assert found.p == randomise({"": share}, *sides, None)[""] == 1 / 10_001
 
 
-def test_a_measure_of_a_set_is_not_told_apart_by_rounding():
-    a = np.random.default_rng(24).random((12, 5))
-    total = Whole(lambda some: float(np.cumsum(some)[-1]))
-    ours, base = (Values(side.ravel()) for side in (a, a[:, ::-1]))
-    assert total.score(ours) != total.score(base)
-    found = compare(total, ours, base, [f"d{i // 5}" for i in range(60)], trials=99)
-    assert (found.difference.value, found.difference.interval) == (0.0, (0.0, 0.0))
-    assert found.p == 1.0
+def test_counts_of_another_formula_or_test_set_are_not_swapped():
+    a, b = of_words(2, 500), of_words(3, 60)
+    assert difference_test([a], [b], {}) is None
+    shorter = Score(0.1, 57, "m", tally=Tally("share", b.tally.sums[:19]))
+    assert difference_test([a], [shorter], FORMULAS) is None
+
+
+def test_without_counts_groups_of_dialogues_are_left_out():
+    a, b = rng(4).normal(size=(2, 20))
+    found = difference_test([of_groups(a)], [of_groups(b)], FORMULAS)
+    assert found.name == "jackknife t-test over 20 groups of dialogues"
+    assert found.p == pytest.approx(stats.ttest_rel(a, b).pvalue)
+
+
+def test_means_over_other_responses_are_tested_as_they_are_printed():
+    # The system is better wherever both have a value, and worse in what is printed.
+    a, b = np.full(60, 0.6), np.full(60, 0.5)
+    a[:30], b[30:] = np.nan, np.nan
+    a[30:] = 0.2
+    a[0], b[0] = 0.9, 0.8
+    parts = [np.full(20, x) + rng(5).normal(scale=0.01, size=20) for x in (0.21, 0.5)]
+    ours, base = (
+        Score(p.mean(), 60, "m", x, DIALOGUES, parts=p, shares=np.full(20, 0.05))
+        for x, p in zip((a, b), parts, strict=True)
+    )
+    assert difference_test([ours], [base], {}).name.startswith("jackknife")
+
+
+def test_several_runs_are_tested_over_runs_and_dialogues():
+    runs = [[of_groups(rng(10 * s + r).normal(size=20)) for r in range(3)] for s in (1, 2)]
+    found = difference_test(*runs, FORMULAS)
+    assert found.name == "t-test over training runs and dialogues, both taken as random"
+    assert 0 < found.p < 1
+
+
+def test_values_alone_have_welchs_test_over_runs():
+    a, b = ([Score(x, 1, "m") for x in side] for side in ([1.0, 2.0, 3.0], [4.0, 6.0, 5.0]))
+    found = difference_test(a, b, FORMULAS)
+    assert found.name.startswith("Welch's t-test over training runs")
+    assert found.p == pytest.approx(stats.ttest_ind([1, 2, 3], [4, 6, 5], equal_var=False).pvalue)
+    assert difference_test(a, b[:1], FORMULAS) is None
+    assert difference_test(a[:1], b[:1], FORMULAS) is None
+
+
+def test_a_part_without_a_value_leaves_nothing_to_test():
+    parts = np.append(np.ones(19), math.nan)
+    broken = Score(1.0, 60, "m", parts=parts, shares=np.full(20, 0.05))
+    assert difference_test([broken], [of_groups(np.ones(20))], FORMULAS) is None
+    assert compare(broken, of_groups(np.ones(20)), FORMULAS).p is None
 
 
 def test_it_is_plain_json_without_nan():
-    plain = compare(Mean(), values(0), values(0), DIALOGUES).plain()
+    plain = compare(of_responses(values(0)), of_responses(values(0)), {}).plain()
     assert json.loads(json.dumps(plain, allow_nan=False)) == plain
-    assert plain["difference"] == {"value": 0.0, "interval": [0.0, 0.0]}
+    assert plain["difference"] == {"value": 0.0, "interval": None}
     assert (plain["p"], plain["wilcoxon"], plain["needed"]) == (1.0, 1.0, None)
 
 
-def test_systems_over_other_contexts_are_refused():
-    with pytest.raises(ValueError, match="60, 59 responses and 60 dialogues do not match"):
-        compare(Mean(), values(0), values(1)[:59], DIALOGUES)
+def test_equal_systems_are_called_different_as_often_as_said_and_never_against_the_sign():
+    """Distinct words by swaps: p is uniform where systems are interchangeable."""
+    found = [
+        difference_test([of_words(2 * s, 300)], [of_words(2 * s + 1, 300)], FORMULAS).p
+        for s in range(200)
+    ]
+    assert stats.kstest(found, "uniform").pvalue > 0.001

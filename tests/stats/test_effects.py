@@ -67,11 +67,10 @@ def reordered():
 
 def test_dialogues_that_hold_the_same_values_do_not_differ():
     a, b, dialogue = reordered()
-    for found in (
-        mean_difference(a, b, dialogue),
-        standardised_difference(a, b, dialogue, resamples=200),
-    ):
-        assert (found.value, found.interval) == (0.0, (0.0, 0.0))
+    found = mean_difference(a, b, dialogue)
+    assert (found.value, found.interval) == (0.0, None)
+    found = standardised_difference(a, b, dialogue, resamples=200)
+    assert (found.value, found.interval) == (0.0, (0.0, 0.0))
 
 
 def test_values_that_rounding_sets_apart_are_ties():

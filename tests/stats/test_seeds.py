@@ -1,4 +1,4 @@
-"""Several seeds: by hand, and how often the hierarchical interval holds the true value."""
+"""Several training runs: by hand, and how often intervals and tests over them are right."""
 
 from __future__ import annotations
 
@@ -6,89 +6,102 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dialbench.stats.folds import groups
-from dialbench.stats.intervals import jackknife
-from dialbench.stats.seeds import over_seeds
+from dialbench.stats.intervals import PseudoValues
+from dialbench.stats.seeds import difference_over_seeds, over_seeds
 
 rng = np.random.default_rng
 
 
-def mean(values):
-    return float(values.mean())
+def run(parts):
+    """A training run whose value is the mean over equal groups."""
+    parts = np.asarray(parts, dtype=float)
+    return PseudoValues(parts.mean(), parts, np.full(len(parts), 1 / len(parts)))
 
 
-def test_two_seeds_and_two_groups_by_hand():
-    # Seed means 1 and 5, group means 1 and 5: variances of the mean 8/2 and 8/2. What neither
-    # explains is 1 in every cell: mean square 4, that of the mean 1.
-    found = over_seeds(mean, [np.array([0.0, 2.0]), np.array([2.0, 8.0])], np.array([0, 1]))
-    variance, degrees = 4 + 4 - 1, 7**2 / (16 + 16 + 1)
+def test_two_runs_and_eight_groups_by_hand():
+    # Run means 1 and 5; group means 0 or 6 (four each): variances of the mean 8/2 and (72/7)/8.
+    # Cells deviate from run and group by 1: mean square 16 / 7, that of the mean 16 / 7 / 16.
+    first = [-3.0, -1.0, 3.0, 5.0] * 2
+    second = [3.0, 1.0, 9.0, 7.0] * 2
+    found = over_seeds([run(first), run(second)])
+    by_run, by_group, cells = 4.0, np.var([0.0, 0, 6, 6] * 2, ddof=1) / 8, 16 / 7 / 16
+    variance = by_run + by_group - cells
+    degrees = variance**2 / (by_run**2 / 1 + by_group**2 / 7 + cells**2 / 7)
+    assert found.value == 3.0
+    assert found.variance == pytest.approx(variance)
+    assert found.degrees == pytest.approx(degrees)
     reach = stats.t.ppf(0.975, degrees) * np.sqrt(variance)
-    assert found.mean == 3.0
-    assert found.deviation == pytest.approx(np.sqrt(8))
     assert found.interval == pytest.approx((3 - reach, 3 + reach))
 
 
-def test_one_seed_has_the_jackknife_interval_and_no_deviation():
-    values, parts = rng(0).normal(size=30), np.arange(30) // 3
-    found = over_seeds(mean, [values], parts)
-    assert (found.mean, found.deviation) == (values.mean(), None)
-    assert found.interval == pytest.approx(jackknife(mean, values, parts))
+def test_one_run_leaves_the_chance_of_the_dialogues():
+    parts = rng(0).normal(size=20)
+    found = over_seeds([run(parts)])
+    expected = stats.t.interval(0.95, 19, parts.mean(), stats.sem(parts))
+    assert found.interval == pytest.approx(expected)
 
 
-def test_equal_seeds_leave_the_chance_of_the_dialogues():
-    values, parts = rng(1).normal(size=40), np.arange(40) // 2
-    found = over_seeds(mean, [values, values, values], parts)
-    assert found.deviation == pytest.approx(0, abs=1e-15)
-    assert found.interval == pytest.approx(jackknife(mean, values, parts))
+def test_equal_runs_leave_the_chance_of_the_dialogues():
+    parts = rng(1).normal(size=20)
+    assert over_seeds([run(parts)] * 3).interval == pytest.approx(over_seeds([run(parts)]).interval)
 
 
-def test_without_dialogues_to_leave_out_there_is_no_interval():
-    found = over_seeds(mean, [np.array([1.0, 2.0]), np.array([3.0, 4.0])], np.zeros(2, dtype=int))
-    assert (found.mean, found.deviation, found.interval) == (2.5, pytest.approx(np.sqrt(2)), None)
-    assert over_seeds(mean, [np.array([np.nan, 1.0]), np.ones(2)], np.arange(2)).interval is None
+def test_one_run_of_each_is_the_paired_t_test_over_groups():
+    a, b = rng(2).normal(size=(2, 20))
+    found = difference_over_seeds([run(a)], [run(b)])
+    assert found.p == pytest.approx(stats.ttest_rel(a, b).pvalue)
 
 
-def test_constants_have_an_interval_without_width():
-    assert over_seeds(mean, [np.ones(4), np.ones(4)], np.arange(4)).interval == (1.0, 1.0)
+def test_too_few_groups_say_nothing():
+    found = difference_over_seeds([run([1.0, 2.0])] * 2, [run([3.0, 5.0])] * 2)
+    assert (found.p, found.interval) == (1.0, None)
 
 
-@pytest.mark.parametrize(
-    ("seeds", "of_seed", "of_dialogue"), [(3, 0.0, 1.0), (3, 0.15, 1.0), (5, 0.6, 0.3)]
-)
-def test_coverage_over_other_seeds_and_other_dialogues(seeds, of_seed, of_dialogue):
-    generator = rng(2)
-    held, trials = 0, 500
-    parts = np.repeat(np.arange(60), 3) // 3
-    for _ in range(trials):
-        trained = of_seed * generator.normal(size=(seeds, 1))
-        shared = np.repeat(of_dialogue * generator.normal(size=60), 3)
-        values = trained + shared + generator.normal(size=(seeds, 180))
-        low, high = over_seeds(mean, list(values), parts % 20).interval
-        held += low <= 0 <= high
-    assert 0.93 <= held / trials <= 0.97
+def test_what_never_differs_is_no_difference():
+    same = [run(np.ones(10))] * 3
+    assert difference_over_seeds(same, same).p == 1.0
+    assert difference_over_seeds(same, same).interval is None
 
 
-def test_the_deviation_over_seeds_alone_would_cover_too_rarely():
+def runs(generator, count, of_run, shared, own=1.0):
+    """`count` runs over groups whose difficulty (`shared`) is common to all."""
+    return [
+        run(of_run * generator.normal() + shared + own * generator.normal(size=20) / 3)
+        for _ in range(count)
+    ]
+
+
+@pytest.mark.parametrize(("count", "of_run"), [(3, 0.0), (3, 0.05), (3, 0.3), (5, 0.6)])
+def test_coverage_over_other_runs_and_other_dialogues(count, of_run):
     generator = rng(3)
-    held = 0
-    for _ in range(300):
-        values = np.repeat(generator.normal(size=60), 3) + generator.normal(size=(3, 180))
-        means = values.mean(axis=1)
-        low, high = stats.t.interval(0.95, 2, means.mean(), stats.sem(means))
+    held, trials = 0, 600
+    for _ in range(trials):
+        shared = generator.normal(size=20)
+        low, high = over_seeds(runs(generator, count, of_run, shared)).interval
         held += low <= 0 <= high
-    assert held / 300 < 0.9
+    # 570 expected; fewer than 551 with p < 0.001.
+    assert 551 <= held <= 592
 
 
-def test_distinct_over_seeds_is_as_wide_as_it_varies(zipf, score_distinct_2):
+@pytest.mark.parametrize("count", [2, 3, 5])
+@pytest.mark.parametrize("of_run", [0.0, 0.1, 0.5])
+def test_equal_systems_are_called_different_no_more_often_than_said(count, of_run):
     generator = rng(4)
-    found = []
-    for _ in range(60):
-        texts = [zipf.draw(generator, 60) for _ in range(3)]
-        parts = groups([str(d) for d in texts[0][1]])
-        found.append(over_seeds(score_distinct_2, [text for text, _ in texts], parts))
-    true = np.mean([each.mean for each in found])
-    held = sum(each.interval[0] <= true <= each.interval[1] for each in found)
-    # 57 expected; fewer than 51 with p < 0.01.
-    assert held >= 51
-    reach = np.median([each.interval[1] - each.interval[0] for each in found]) / 2
-    assert reach < 6 * np.std([each.mean for each in found])
+    wrong, trials = 0, 600
+    for _ in range(trials):
+        shared = generator.normal(size=20)
+        sides = (runs(generator, count, of_run, shared) for _ in range(2))
+        wrong += difference_over_seeds(*sides).p < 0.05
+    # 30 expected; more than 48 with p < 0.001. Few runs that differ much make it conservative.
+    assert wrong <= 48
+
+
+def test_a_test_that_forgets_the_runs_would_call_equal_systems_different():
+    generator = rng(5)
+    wrong = 0
+    for _ in range(300):
+        shared = generator.normal(size=20)
+        a, b = (runs(generator, 3, 0.5, shared) for _ in range(2))
+        means = [np.mean([each.parts for each in side], axis=0) for side in (a, b)]
+        wrong += stats.ttest_rel(*means).pvalue < 0.05
+    assert wrong > 90

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import save as packed
 
 from dialbench.errors import StorageError
-from dialbench.records import Decoding, Example, Job, Responses, Score
+from dialbench.records import Decoding, Example, Job, Responses, Score, Tally
 from dialbench.store.layout import Store
 from dialbench.store.schema import JobFields
 
@@ -261,23 +261,49 @@ def assert_same(left: Score, right: Score) -> None:
         assert getattr(left, name) == getattr(right, name)
     np.testing.assert_array_equal(left.value, right.value)
     np.testing.assert_array_equal(left.interval or (), right.interval or ())
-    for name in ("per_response", "per_fold"):
+    for name in ("per_response", "dialogues", "parts", "shares"):
         one, other = getattr(left, name), getattr(right, name)
         assert (one is None) == (other is None)
         if one is not None:
             assert other.dtype == np.float64
             np.testing.assert_array_equal(one, other)
+    assert (left.tally is None) == (right.tally is None)
+    if left.tally is not None:
+        assert (left.tally.formula, left.tally.parameters) == (
+            right.tally.formula,
+            right.tally.parameters,
+        )
+        np.testing.assert_array_equal(left.tally.sums, right.tally.sums)
+        for one, other in zip(
+            (*left.tally.codes, *left.tally.owners),
+            (*right.tally.codes, *right.tally.owners),
+            strict=True,
+        ):
+            assert other.dtype == np.int64
+            np.testing.assert_array_equal(one, other)
 
 
 numbers = st.floats(allow_infinity=False)
 arrays = st.none() | st.lists(st.floats(), max_size=4).map(np.array)
+whole = st.lists(st.integers(-(2**63), 2**63 - 1), max_size=3).map(lambda x: np.array(x, np.int64))
+tallies = st.builds(
+    Tally,
+    formula=st.text(st.characters(codec="utf-8")),
+    sums=st.lists(st.floats(), max_size=4).map(lambda x: np.array(x).reshape(-1, 1)),
+    codes=st.tuples(whole, whole),
+    owners=st.tuples(whole, whole),
+    parameters=st.lists(st.floats(-1e9, 1e9), max_size=2).map(tuple),
+)
 scores = st.builds(
     Score,
     value=numbers,
     n=st.integers(0, 10**9),
     signature=st.text(st.characters(codec="utf-8")),
     per_response=arrays,
-    per_fold=arrays,
+    dialogues=arrays,
+    parts=arrays,
+    shares=arrays,
+    tally=st.none() | tallies,
     interval=st.none() | st.tuples(numbers, numbers),
     reason=st.text(st.characters(codec="utf-8")),
 )
@@ -300,14 +326,14 @@ def test_scores_come_back_to_the_bit(
 
 def test_mattr_of_older_scores_is_read_by_the_name_of_its_window(store: Store, job: Job) -> None:
     older = {
-        name: Score(value, 2, f"mattr|window:{window}|v:1", per_fold=np.array([value]))
+        name: Score(value, 2, f"mattr|window:{window}|v:1", parts=np.array([value]))
         for name, value, window in (("mattr", 0.9, 4), ("mattr-50", 0.7, 50))
     }
     store.write_scores(job, older, SCORING)
     found = store.read_scores(job, SCORING)
     assert found is not None
     assert {name: score.value for name, score in found.items()} == {"mattr-4": 0.9, "mattr": 0.7}
-    assert found["mattr-4"].per_fold == np.array([0.9])
+    assert found["mattr-4"].parts == np.array([0.9])
 
 
 def test_scores_under_other_settings_stand_side_by_side(store: Store, job: Job) -> None:

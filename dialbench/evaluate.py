@@ -1,0 +1,114 @@
+"""From what metrics counted to scores: value, interval, and what tests against others need."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialbench.errors import InputError
+from dialbench.metrics.base import Metric, read
+from dialbench.records import Answers, Score
+from dialbench.stats.folds import dialogue_numbers, groups
+from dialbench.stats.intervals import Jackknife, mean_interval
+
+
+def score_responses(
+    pairs: Iterable[Answers], metrics: Sequence[Metric[Any]], *, comparable: bool = True
+) -> dict[str, Score]:
+    """Scores a stream of examples and responses; contexts are not kept.
+
+    Args:
+        pairs: each example with the response to its context, in test order.
+        metrics: the measures, all made for the same tokeniser.
+        comparable: whether to keep what tests against another system need.
+
+    Returns:
+        The score of each measure by its name.
+
+    Raises:
+        InputError: there are no responses.
+    """
+    if not metrics:
+        return {}
+    texts = read(pairs, metrics)
+    if not len(texts):
+        raise InputError("there are no responses to score", hint="Give at least one.")
+    counted = ((metric, metric.statistics(texts)) for metric in metrics)
+    return score_statistics(counted, texts.dialogues, comparable=comparable)
+
+
+def score_statistics(
+    counted: Iterable[tuple[Metric[Any], Any]],
+    dialogues: Sequence[str],
+    *,
+    comparable: bool = False,
+) -> dict[str, Score]:
+    """Scores what measures counted for at least one response.
+
+    Args:
+        counted: each measure with its statistics, in test order; one pair is kept at a time.
+        dialogues: (responses,) the dialogue of each.
+        comparable: whether to keep what tests against another system need.
+
+    Returns:
+        The score of each measure by its name.
+    """
+    of = _Dialogues.of(dialogues)
+    return {
+        metric.name: _score(metric, statistics, of, comparable=comparable)
+        for metric, statistics in counted
+    }
+
+
+@dataclass(frozen=True)
+class _Dialogues:
+    """The dialogue of each response, and the group of dialogues that is left out with it.
+
+    Attributes:
+        numbers: (responses,) 0, 1, ... in order of first appearance.
+        groups: (responses,) 0 to G - 1.
+    """
+
+    numbers: NDArray[np.int64]
+    groups: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, names: Sequence[str]) -> _Dialogues:
+        return cls(dialogue_numbers(names), groups(names))
+
+
+def _score(
+    metric: Metric[Any], statistics: Any, dialogues: _Dialogues, *, comparable: bool
+) -> Score:
+    value = metric.score(statistics)
+    per_response = metric.per_response(statistics)
+    score = Score(
+        value=value,
+        n=metric.count(statistics),
+        signature=metric.signature,
+        per_response=per_response,
+        dialogues=dialogues.numbers.astype(np.float64),
+        reason=metric.reason(statistics),
+    )
+    if math.isnan(value):
+        return score
+    left_out = Jackknife.of(
+        value,
+        lambda kept: metric.score_subsets(statistics, dialogues.groups, kept),
+        dialogues.groups,
+        interacting=metric.interacting,
+    )
+    return replace(
+        score,
+        parts=left_out.pseudo_values.parts,
+        shares=left_out.pseudo_values.shares,
+        tally=metric.tally(statistics, dialogues.numbers) if comparable else None,
+        interval=left_out.interval(metric.bounds)
+        if per_response is None
+        else mean_interval(per_response, dialogues.numbers, metric.bounds),
+    )
