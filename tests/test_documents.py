@@ -63,3 +63,18 @@ def test_finished_responses_become_the_row_that_the_document_shows(
     assert spoken.code == 0, spoken.err
     assert "Their model" in spoken.out
     assert "responses of theirs.jsonl, made elsewhere" in spoken.out
+
+
+def test_every_pinned_package_but_torch_has_checksums() -> None:
+    pinned = re.findall(r"(?m)^[\w.-]+==\S+", (ROOT / "constraints.txt").read_text())
+    lock = (ROOT / "requirements.lock").read_text()
+    locked = {
+        head: re.findall(r"--hash=sha256:[0-9a-f]{64}(?![0-9a-f])", rest)
+        for head, rest in re.findall(r"(?m)^(\S+==\S+) \\\n((?: +--hash=.*\n?)+)", lock)
+    }
+    assert all(locked.values())
+    plain = {
+        f"{re.sub(r'[-_.]+', '-', n).lower()}=={v}" for n, v in (p.split("==") for p in pinned)
+    }
+    assert plain - set(locked) == {name for name in plain if name.startswith("torch==")}
+    assert set(locked) <= plain

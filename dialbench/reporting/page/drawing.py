@@ -40,7 +40,7 @@ def drawing(name: str, figure: Figure, *, bars: bool = False) -> Drawing:
     drawing there has its `name`; what it shows is its label.
     """
     # S314: written by matplotlib in this very process.
-    root = ElementTree.fromstring(canvas.svg(figure))  # noqa: S314
+    root = ElementTree.fromstring(canvas.svg(figure))  # noqa: S314  # nosec B314
     for parent in list(root.iter()):
         for child in list(parent):
             if _local(child.tag) in ("metadata", "style"):
