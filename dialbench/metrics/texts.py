@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialbench.records import Answers
-from dialbench.text.tokenizer import Tokenizer
+from dialbench.text.tokenizer import PIECEWISE, Tokenizer
 
 T = TypeVar("T")
 _BATCH = 1 << 10
-"""Texts that are numbered at a time."""
+"""Texts that are read at a time."""
+_MARK, _BETWEEN = "\x00", " \x00 "
 
 
 class Interner(dict[str, int]):
@@ -99,9 +100,7 @@ class Ragged(Shared):
     def build(cls, token_lists: Iterable[list[str]]) -> Ragged:
         """The texts, numbered from scratch."""
         column = _Column(Interner())
-        stream = iter(token_lists)
-        while batch := list(islice(stream, _BATCH)):
-            column.extend(batch)
+        column.extend_pieces(token_lists)
         return column.ragged()
 
     @classmethod
@@ -311,23 +310,54 @@ class Texts(Shared):
 
 
 class _Column:
-    """A growing `Ragged`."""
+    """A growing `Ragged`, kept as numbers of pieces so that each piece is tokenised once."""
 
-    def __init__(self, words: Interner) -> None:
-        self._number = words.__getitem__
-        self._words = words
-        self._values = array("i")
+    def __init__(self, words: Interner, tokenize: Tokenizer = str.split) -> None:
+        self._words, self._tokenize = words, tokenize
+        way: tuple[Callable[[str], str] | None, Callable[[str], tuple[str, ...]]]
+        way = PIECEWISE.get(tokenize, (None, _alone))
+        self._plain, self._tokens = way
+        self._pieces = Interner({_MARK: 0})
+        self._numbers = array("i")
         self._lengths = array("q")
 
-    def extend(self, token_lists: Iterable[list[str]]) -> None:
-        lists = list(token_lists)
-        self._lengths.extend(map(len, lists))
-        numbers = map(self._number, chain.from_iterable(lists))
-        self._values.frombytes(np.fromiter(numbers, np.int32).tobytes())
+    def extend(self, texts: Sequence[str]) -> None:
+        """Adds texts, joined and cut at once where the mark tells where each ends."""
+        plain, joined = self._plain, _BETWEEN.join(texts)
+        if plain is None:
+            self.extend_pieces(map(self._tokenize, texts))
+        elif joined.count(_MARK) != len(texts) - 1:
+            self.extend_pieces(plain(text).split() for text in texts)
+        else:
+            numbers = np.fromiter(map(self._pieces.__getitem__, plain(joined).split()), np.int32)
+            ends = np.append(np.flatnonzero(numbers == 0), len(numbers))
+            self._lengths.frombytes((np.diff(ends, prepend=-1) - 1).tobytes())
+            self._numbers.frombytes(numbers[numbers > 0].tobytes())
+
+    def extend_pieces(self, lists: Iterable[list[str]]) -> None:
+        """Adds texts that are cut into pieces."""
+        for pieces in lists:
+            self._numbers.extend(map(self._pieces.__getitem__, pieces))
+            self._lengths.append(len(pieces))
 
     def ragged(self) -> Ragged:
-        values = np.asarray(self._values, np.int32)
-        return Ragged(values, _offsets(np.asarray(self._lengths, np.int64)), self._words)
+        """The texts as tokens."""
+        numbers = np.asarray(self._numbers, np.int32)
+        used = np.bincount(numbers, minlength=len(self._pieces)) > 0
+        tokens = [
+            self._tokens(piece) if counts else ()
+            for piece, counts in zip(self._pieces, used.tolist(), strict=True)
+        ]
+        flat = chain.from_iterable(tokens)
+        values = np.fromiter(map(self._words.__getitem__, flat), np.int32)
+        lengths = np.fromiter(map(len, tokens), np.int64)
+        found = Ragged(values, _offsets(lengths), self._words)[numbers]
+        bounds = _offsets(np.asarray(self._lengths, np.int64))
+        return Ragged(found.values, found.offsets[bounds], self._words)
+
+
+def _alone(piece: str) -> tuple[str, ...]:
+    return (piece,)
 
 
 class _Owned:
@@ -335,13 +365,13 @@ class _Owned:
 
     def __init__(self, words: Interner, tokenize: Tokenizer, *, verbatim: bool) -> None:
         self.said: list[str] = []
-        self._column = _Column(words)
+        self._column = _Column(words, tokenize)
         self._owned = array("q")
-        self._tokenize, self._verbatim = tokenize, verbatim
+        self._verbatim = verbatim
 
     def extend(self, each: Sequence[Sequence[str]]) -> None:
         texts = list(chain.from_iterable(each))
-        self._column.extend(map(self._tokenize, texts))
+        self._column.extend(texts)
         self._owned.extend(map(len, each))
         if self._verbatim:
             self.said.extend(texts)

@@ -27,7 +27,7 @@ _TOKEN = re.compile(
     rf"|\w+(?:'(?!{_CLITIC})\w+)*"
     r"|[^\w\s]"
 )
-_QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"'})
+_QUOTES = (("’", "'"), ("‘", "'"), ("“", '"'), ("”", '"'))
 # DailyDialog writes many contractions as "I ’ m"; read as three words they would count as
 # other words than everybody else's "I'm".
 _TORN = re.compile(r"(?<=\w) ' (?=(?:s|m|d|re|ve|ll|t)\b)")
@@ -41,10 +41,15 @@ def tokenize(text: str) -> list[str]:
 
     `<unk>` stays one token. Text without any token gives an empty list.
     """
-    text = (text if text.isascii() else text.translate(_QUOTES)).lower()
-    if " ' " in text:
-        text = _TORN.sub("'", text)
-    return list(chain.from_iterable(map(_PIECES.__getitem__, text.split())))
+    return list(chain.from_iterable(map(_PIECES.__getitem__, _plain(text).split())))
+
+
+def _plain(text: str) -> str:
+    """The text in lower case with ASCII quotes and contractions in one piece."""
+    for quote, plain in _QUOTES:
+        text = text.replace(quote, plain)
+    text = text.lower()
+    return _TORN.sub("'", text) if " ' " in text else text
 
 
 class _Pieces(dict[str, tuple[str, ...]]):
@@ -147,6 +152,16 @@ _TOKENIZERS: dict[str, Tokenizer] = {
     "bert": tokenize_bert,
     "13a": tokenize_13a,
 }
+
+PIECEWISE: dict[Tokenizer, tuple[Callable[[str], str], Callable[[str], tuple[str, ...]]]] = {
+    tokenize: (_plain, _PIECES.__getitem__),
+    str.split: (str, lambda piece: (piece,)),
+}
+"""Tokenisers whose tokens are those of each piece between white space, one piece after another.
+
+For each what is done to a text before it is cut, and the tokens of a piece. Nothing of it reaches
+across a control character between white space, so that texts can be joined by one.
+"""
 
 
 def tokenizer(name: str, *, where: str = "--tokenizer") -> Tokenizer:

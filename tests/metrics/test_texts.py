@@ -5,8 +5,11 @@ from itertools import chain
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dialbench.metrics.texts import Interner, Ragged, Texts
+from dialbench.text.tokenizer import tokenizer
 
 
 def words_of(ragged: Ragged) -> list[list[str]]:
@@ -26,6 +29,14 @@ def test_responses_and_references_come_back_token_for_token(texts_of):
     assert words_of(texts.references) == [["x"], ["y", "z"], []]
     assert texts.owners.tolist() == [0, 0, 2]
     assert texts.dialogues == ["d0", "d0", "d1"]
+
+
+@pytest.mark.parametrize("name", ["default", "whitespace", "parlai", "13a"])
+@given(texts=st.lists(st.text("ab \x00'smd\n.İΣ"), max_size=6))
+def test_texts_have_the_tokens_they_have_alone(texts_of, name, texts):
+    found = texts_of(texts, [(text, text) for text in texts], tokenize=name)
+    assert words_of(found.responses) == [tokenizer(name)(text) for text in texts]
+    assert words_of(found.references) == [tokenizer(name)(t) for t in texts for _ in range(2)]
 
 
 def test_no_responses_at_all_are_texts_too(texts_of):
