@@ -102,7 +102,8 @@ def test_shards_of_namesakes_take_places_of_their_own(tmp_path, other):
     assert len(set(shards)) == 2
 
 
-def test_measures_with_resources_merge_too(tmp_path, data_folder):
+def test_measures_with_resources_merge_too(tmp_path, data_folder, monkeypatch):
+    monkeypatch.setattr("dialbench.measures.LEAST_TOKENS", 0)
     lines = responses(30)
     train = written(
         tmp_path / "train.jsonl",
