@@ -21,12 +21,12 @@ from dialbench.nli.judge import Judge
 from dialbench.nli.pairs import Source
 from dialbench.records import Example
 
-ENTAILMENT = (0.0, 0.25, 0.5, 0.75)
+ENTAILMENT = (-0.75, -0.5, -0.25, 0.0, 0.25, 0.5)
 CONTRADICTION = (-0.5, -0.25, 0.0, 0.25, 0.5)
 """Offsets that are tried, every pair of them."""
 LEVEL = 0.05
 """How far from 0 the UE of turns of other dialogues, and of commonplaces, may be."""
-LOSS = 0.005
+LOSS = 0.01
 """How much of its accuracy on the development set a judge may lose."""
 DENIED = -0.75
 """The highest UE that denials of a turn may have."""

@@ -20,7 +20,7 @@ from dialbench.nli import embedded
 from dialbench.nli.adaptation import shifted
 from dialbench.nli.cache import Remembering
 from dialbench.nli.calibration import Offsets, Shifted, calibrate
-from dialbench.nli.dialogue import dialogue_pairs, statements
+from dialbench.nli.dialogue import dialogue_pairs, reply_pairs, statements
 from dialbench.nli.findings import Findings
 from dialbench.nli.loading import find
 from dialbench.nli.pairs import (
@@ -32,16 +32,18 @@ from dialbench.nli.pairs import (
     read,
     untouched,
 )
-from dialbench.nli.phenomena import phenomena_pairs
+from dialbench.nli.phenomena import KINDS, phenomena_pairs
 from dialbench.nli.training import Training, TrainingSettings
 from dialbench.records import Dialogue
 
 _CORPUS = "dailydialog"
 _UNCALIBRATED = "uncalibrated.safetensors"
-AGAIN = 12_000
+AGAIN = 8_000
 """Pairs of the first lesson that the second one has too."""
-EACH = 200
-"""Pairs of each kind or label that are made for the second lesson."""
+WITH_COMMONPLACES = 250
+"""Pairs in the manner of dialogue of each label in the second lesson."""
+REPLIES = 1_500
+"""Questions in the second lesson with their replies, and as many with other replies."""
 SECOND_RATE = 3e-4
 THREADS = 1
 """Of training: sums fall otherwise on another number of threads, and so would the weights."""
@@ -120,14 +122,18 @@ def _made(
     dialogues: Sequence[Dialogue], captions: Sequence[str], seed: int
 ) -> Iterator[tuple[str, tuple[Pair, ...]]]:
     """What the second lesson has besides pairs of the collections."""
-    common = dialogue_pairs(dialogues, EACH, seed, everywhere=True)
+    common = dialogue_pairs(dialogues, WITH_COMMONPLACES, seed, everywhere=True)
     yield (
         "in the manner of dialogue, as above, but half of the neutral ones a turn and a "
         "commonplace, which is a turn that three dialogues or more have",
         tuple(common),
     )
-    for title, pairs in phenomena_pairs(statements(dialogues), captions, EACH, seed):
+    for title, pairs in phenomena_pairs(KINDS, statements(dialogues), captions, seed):
         yield title, tuple(pairs)
+    yield (
+        "questions with their replies (entailment) and with those to others (neutral)",
+        tuple(reply_pairs(dialogues, REPLIES, seed)),
+    )
 
 
 def train(

@@ -121,6 +121,28 @@ def statements(dialogues: Sequence[Dialogue]) -> list[str]:
     return sorted({s for s in sentences if is_statement(s) and len(_WORDS.findall(s)) <= _MOST})
 
 
+def reply_pairs(dialogues: Sequence[Dialogue], count: int, seed: int) -> list[Pair]:
+    """`count` questions with their replies (entailment), and as many with those to others.
+
+    Nothing follows from a question by logic. What is taught is that a reply follows from the
+    question that it was given to, and from no other (after Dziri et al., 2019).
+    """
+    dice = random.Random(seed)  # noqa: S311
+    asked = [
+        (written(question), written(reply))
+        for dialogue in dialogues
+        for question, reply in itertools.pairwise(dialogue.turns)
+        if question.rstrip().endswith("?") and len(_WORDS.findall(reply)) >= _FEWEST
+    ]
+    chosen = dice.sample(asked, min(2 * count, len(asked)))
+    true, others = chosen[::2], chosen[1::2]
+    false = zip(others, others[1:] + others[:1], strict=True)
+    return [
+        *(Pair(question, reply, ENTAILMENT) for question, reply in true),
+        *(Pair(question, reply, NEUTRAL) for (question, _), (_, reply) in false),
+    ]
+
+
 def is_statement(sentence: str) -> bool:
     """Whether a sentence can be denied: it has a subject in front and ends in a full stop."""
     return _STATEMENT.fullmatch(sentence) is not None

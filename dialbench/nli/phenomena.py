@@ -6,8 +6,10 @@ exchanged number or role, and find that a full stop follows from everything.
 
 from __future__ import annotations
 
+import itertools
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from dialbench.nli.dialogue import CONTRADICTION, ENTAILMENT, NEUTRAL
 from dialbench.nli.pairs import Pair
@@ -38,23 +40,44 @@ _SCRAPS = (
 _LONGEST_RUN = 8
 
 
+_Maker = Callable[[Sequence[str], random.Random], Iterator[Pair]]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Pairs of one kind.
+
+    Attributes:
+        title: what they are and how they are labelled.
+        count: how many are taught.
+        make: makes them of sentences in random order.
+        captions: whether sentences are captions of pictures too. Two of these are never called
+            unrelated: their collections hold that they contradict each other.
+    """
+
+    title: str
+    count: int
+    make: _Maker
+    captions: bool = True
+
+
 def phenomena_pairs(
-    statements: Sequence[str], captions: Sequence[str], count: int, seed: int
+    kinds: Iterable[Kind], statements: Sequence[str], captions: Sequence[str], seed: int
 ) -> Iterator[tuple[str, list[Pair]]]:
-    """Up to `count` pairs of each kind, with its title.
+    """The title and the pairs of each kind; fewer where the sentences do not give as many.
 
     Args:
+        kinds: what is made.
         statements: of dialogues.
-        captions: of pictures. Two of them are never called unrelated: their collections hold that
-            two captions of one picture contradict each other when they tell of different things.
-        count: pairs of each kind; fewer where the sentences do not give as many.
+        captions: of pictures.
         seed: the same seed gives the same pairs.
     """
     dice = random.Random(seed)  # noqa: S311
-    for title, kind in _KINDS.items():
-        order = [*statements] if kind is _unrelated else [*statements, *captions]
+    for kind in kinds:
+        order = [*statements, *captions] if kind.captions else [*statements]
         dice.shuffle(order)
-        yield title, [pair for pair, _ in zip(kind(order, dice), range(count), strict=False)]
+        made = kind.make(order, dice)
+        yield kind.title, list(itertools.islice(made, kind.count))
 
 
 def _speakers(sentences: Sequence[str], dice: random.Random) -> Iterator[Pair]:
@@ -124,14 +147,13 @@ def _unrelated(sentences: Sequence[str], dice: random.Random) -> Iterator[Pair]:
         yield Pair(one, other, NEUTRAL)
 
 
-_KINDS: dict[str, Callable[[Sequence[str], random.Random], Iterator[Pair]]] = {
-    "a statement of the speaker and the same of the other (neutral), and with itself": _speakers,
-    "a statement and the same with another number (contradiction)": _numbers,
-    "a statement and its opposite by one word (contradiction), or that denied (entailment)": (
-        _opposites
-    ),
-    "who does it to whom, in active and passive, from templates": _roles,
-    "who is more than whom, from templates": _comparisons,
-    "a statement and nonsense (neutral): marks, function words, repeated words": _nonsense,
-    "two statements that have nothing to do with each other (neutral)": _unrelated,
-}
+# Few of those that are neutral whatever they say: many make all of a dialogue neutral.
+KINDS = (
+    Kind("a statement of oneself and of the other (neutral), and with itself", 60, _speakers),
+    Kind("a statement and the same with another number (contradiction)", 150, _numbers),
+    Kind("a word and its opposite (contradiction), or that denied (entailment)", 200, _opposites),
+    Kind("who does it to whom, in active and passive, from templates", 150, _roles),
+    Kind("who is more than whom, from templates", 150, _comparisons),
+    Kind("a statement and nonsense: marks, function words, repeated words", 80, _nonsense),
+    Kind("two statements of different dialogues (neutral)", 40, _unrelated, captions=False),
+)

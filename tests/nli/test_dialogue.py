@@ -6,7 +6,14 @@ from collections import Counter
 
 import pytest
 
-from dialbench.nli.dialogue import commonplaces, dialogue_pairs, embedded, is_statement, negation
+from dialbench.nli.dialogue import (
+    commonplaces,
+    dialogue_pairs,
+    embedded,
+    is_statement,
+    negation,
+    reply_pairs,
+)
 from dialbench.nli.pairs import LABELS
 from dialbench.records import Dialogue
 
@@ -101,3 +108,14 @@ def test_the_seed_alone_decides(dialogues):
 def test_few_dialogues_give_few_pairs(dialogues):
     assert dialogue_pairs(dialogues[:1], 50, seed=1)
     assert dialogue_pairs([], 50, seed=1) == []
+
+
+def test_questions_have_their_replies_and_those_to_others():
+    talks = [(f"Is it {n}?", f"Yes, number {n}.", "And is it so?", "No.") for n in range(6)]
+    dialogues = [Dialogue(str(n), turns, "train") for n, turns in enumerate(talks)]
+    made = reply_pairs(dialogues, 3, seed=1)
+    own = {question: reply for question, reply, *_ in talks}
+    assert [LABELS[pair.label] for pair in made] == ["entailment"] * 3 + ["neutral"] * 3
+    for pair in made:  # a single "No." replies to everything
+        assert (own[pair.premise] == pair.hypothesis) is (LABELS[pair.label] == "entailment")
+    assert reply_pairs(dialogues, 3, seed=1) == made != reply_pairs(dialogues, 3, seed=2)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dialbench.nli.pairs import LABELS
-from dialbench.nli.phenomena import phenomena_pairs
+from dialbench.nli.phenomena import KINDS, phenomena_pairs
+
+
+def kinds_of(count):
+    return [replace(kind, count=count) for kind in KINDS]
 
 
 def pairs_of(sentences, count, seed):
-    return [pair for _, pairs in phenomena_pairs(sentences, [], count, seed) for pair in pairs]
+    made = phenomena_pairs(kinds_of(count), sentences, [], seed)
+    return [pair for _, pairs in made for pair in pairs]
 
 
 SENTENCES = [
@@ -60,8 +67,8 @@ def test_labels_are_what_the_pairs_mean():
 
 def test_two_captions_are_never_called_unrelated():
     captions = ["A man runs.", "A dog sleeps."]
-    made = dict(phenomena_pairs(SENTENCES, captions, 50, seed=1))
-    (title,) = (title for title in made if "nothing to do" in title)
+    made = dict(phenomena_pairs(kinds_of(50), SENTENCES, captions, seed=1))
+    (title,) = (kind.title for kind in KINDS if not kind.captions)
     assert len(made[title]) == 50
     used = {text for pair in made[title] for text in pair[:2]}
     assert not used & set(captions)
