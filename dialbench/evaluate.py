@@ -99,7 +99,7 @@ def _score(
         return score
     left_out = Jackknife.of(
         value,
-        lambda kept: metric.score_subsets(statistics, dialogues.groups, kept),
+        lambda kept: metric.estimate_subsets(statistics, dialogues.groups, kept),
         dialogues.groups,
         interacting=metric.interacting,
     )

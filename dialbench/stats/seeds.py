@@ -13,37 +13,55 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import t as student
 
-from dialbench.stats.clusters import FEWEST_DEGREES, Interval, around, two_sided
+from dialbench.stats.clusters import FEWEST_DEGREES, Interval, two_sided
 from dialbench.stats.intervals import PseudoValues
-from dialbench.stats.rounding import gap
+from dialbench.stats.rounding import deviations, gap
 
 
 @dataclass(frozen=True)
 class Crossed:
     """A mean over runs, or a difference of two, with a variance for both chances.
 
+    Tests and intervals weight Student's distributions with the degrees of freedom of either
+    chance by what it brings to the variance (after Cochran and Cox 1950): with two or three
+    runs one distribution (Satterthwaite 1946) rejects too often where they happen to agree.
+
     Attributes:
         value: as it is printed.
         variance: were other training runs and other dialogues drawn; NaN where there is no
             telling.
-        degrees: of freedom of the variance (Satterthwaite 1946).
+        of_runs: which share of it training runs bring, in [0, 1].
+        run_degrees, group_degrees: of freedom of the two parts.
     """
 
     value: float
     variance: float
-    degrees: float
+    of_runs: float = 0.0
+    run_degrees: float = 1.0
+    group_degrees: float = 1.0
 
     @property
     def p(self) -> float:
-        """Two-sided p of a value of 0 by Student's t; 1 where the variance is not known."""
-        known = self.degrees > 0 and not math.isnan(self.variance)
-        return two_sided(self.value, self.variance, self.degrees) if known else 1.0
+        """Two-sided p of a value of 0; 1 where the variance is not known."""
+        if math.isnan(self.variance):
+            return 1.0
+        by_runs = two_sided(self.value, self.variance, self.run_degrees)
+        by_groups = two_sided(self.value, self.variance, self.group_degrees)
+        return self.of_runs * by_runs + (1 - self.of_runs) * by_groups
 
     @property
     def interval(self) -> Interval | None:
         """95 % interval; None where the variance is not known or 0."""
-        return around(self.value, self.variance, self.degrees) if self.variance > 0 else None
+        if not self.variance > 0:
+            return None
+        runs, groups = (
+            float(student.ppf(0.975, d)) for d in (self.run_degrees, self.group_degrees)
+        )
+        quantile = self.of_runs * runs + (1 - self.of_runs) * groups
+        reach = quantile * math.sqrt(self.variance)
+        return self.value - reach, self.value + reach
 
 
 def over_seeds(runs: Sequence[PseudoValues]) -> Crossed:
@@ -54,7 +72,8 @@ def over_seeds(runs: Sequence[PseudoValues]) -> Crossed:
 def difference_over_seeds(ours: Sequence[PseudoValues], base: Sequence[PseudoValues]) -> Crossed:
     """The mean of a system's runs less that of another's, which answered the same contexts.
 
-    Where a system has one run, that of the other tells all that is known of training runs.
+    Runs of both are taken to vary equally, which two or three of each cannot tell; so a system
+    with one run is compared as if it varied as the other does.
     """
     mine, theirs = (math.fsum(run.value for run in runs) / len(runs) for runs in (ours, base))
     return _crossed(float(gap(mine, theirs)), [ours, base], [1.0, -1.0])
@@ -68,31 +87,28 @@ def _crossed(
     The variance is that of the runs plus that of the groups less what both count, and never less
     than the larger one.
     """
-    shares = systems[0][0].shares
     parts = [np.stack([run.parts for run in runs]) for runs in systems]
     means = sum(sign * of.mean(axis=0) for sign, of in zip(signs, parts, strict=True))
-    groups = PseudoValues(value, np.asarray(means), shares)
+    groups = PseudoValues(value, np.asarray(means), systems[0][0].shares)
     if groups.degrees < FEWEST_DEGREES:
-        return Crossed(value, math.nan, 0.0)
-    terms = [(groups.variance, groups.degrees)]
-    shared = []
-    for runs, of in zip(systems, parts, strict=True):
-        if len(runs) > 1:
-            deviations = np.array([run.value for run in runs])
-            terms.append((float(deviations.var(ddof=1)) / len(runs), len(runs) - 1))
-            shared.append((_interaction(of) / of.size, (len(runs) - 1) * groups.degrees))
-    total = sum(variance for variance, _ in terms)
-    double = sum(variance for variance, _ in shared)
-    runs_alone = total - groups.variance
-    variance = max(total - double, groups.variance, runs_alone)
-    if not variance > 0:
-        return Crossed(value, variance, 1.0)
-    spread = sum(of**2 / degrees for of, degrees in (*terms, *shared))
-    return Crossed(value, variance, variance**2 / spread)
+        return Crossed(value, math.nan)
+    degrees = sum(len(runs) - 1 for runs in systems)
+    if not degrees:
+        return Crossed(value, groups.variance, group_degrees=groups.degrees)
+    each = sum(1 / len(runs) for runs in systems)
+    by_runs = sum(_squares([run.value for run in runs]) for runs in systems) / degrees * each
+    both = sum(map(_interaction, parts)) / (degrees * (len(groups.parts) - 1))
+    both *= each / len(groups.parts)
+    variance = max(by_runs + groups.variance - both, by_runs, groups.variance)
+    share = by_runs / (by_runs + groups.variance) if variance else 0.0
+    return Crossed(value, variance, share, degrees, groups.degrees)
+
+
+def _squares(values: Sequence[float]) -> float:
+    return float(np.square(deviations(np.array(values))).sum())
 
 
 def _interaction(parts: NDArray[np.float64]) -> float:
-    """Mean square of what neither the run nor the group explains, of (runs, groups) values."""
-    runs, groups = parts.shape
+    """Sum of squares of what neither the run nor the group explains, of (runs, groups) values."""
     rest = parts - parts.mean(axis=1, keepdims=True) - parts.mean(axis=0) + parts.mean()
-    return float((rest**2).sum() / ((runs - 1) * (groups - 1)))
+    return float(np.square(rest).sum())

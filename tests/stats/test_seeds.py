@@ -25,13 +25,16 @@ def test_two_runs_and_eight_groups_by_hand():
     second = [3.0, 1.0, 9.0, 7.0] * 2
     found = over_seeds([run(first), run(second)])
     by_run, by_group, cells = 4.0, np.var([0.0, 0, 6, 6] * 2, ddof=1) / 8, 16 / 7 / 16
-    variance = by_run + by_group - cells
-    degrees = variance**2 / (by_run**2 / 1 + by_group**2 / 7 + cells**2 / 7)
+    share = by_run / (by_run + by_group)
     assert found.value == 3.0
-    assert found.variance == pytest.approx(variance)
-    assert found.degrees == pytest.approx(degrees)
-    reach = stats.t.ppf(0.975, degrees) * np.sqrt(variance)
+    assert found.variance == pytest.approx(by_run + by_group - cells)
+    assert found.of_runs == pytest.approx(share)
+    quantile = share * stats.t.ppf(0.975, 1) + (1 - share) * stats.t.ppf(0.975, 7)
+    reach = quantile * np.sqrt(found.variance)
     assert found.interval == pytest.approx((3 - reach, 3 + reach))
+    t = 3 / np.sqrt(found.variance)
+    p = share * 2 * stats.t.sf(t, 1) + (1 - share) * 2 * stats.t.sf(t, 7)
+    assert found.p == pytest.approx(p)
 
 
 def test_one_run_leaves_the_chance_of_the_dialogues():
