@@ -1,4 +1,4 @@
-"""From responses to scores: every measure with its value, folds, interval and signature."""
+"""From files of responses to plain values: every metric with its interval and signature."""
 
 from __future__ import annotations
 

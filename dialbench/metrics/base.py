@@ -1,7 +1,7 @@
 """The contract of every measure: statistics per response, merge, score (after sacreBLEU).
 
 `Metric.statistics` looks at text once and keeps what the value needs of each response.
-Statistics are indexed and concatenated like arrays, so folds, shards, bootstrap and permutation
+Statistics are indexed and concatenated like arrays, so shards, intervals and permutation
 tests never touch text again. `Metric.score` turns any selection of them into the value.
 """
 
@@ -94,7 +94,7 @@ class Metric(ABC, Generic[S]):
         """The value of these responses; NaN where it is not defined."""
 
     def replicate(self, statistics: S) -> float:
-        """The value as folds and intervals use it: equal to `score` up to rounding, but fast.
+        """The value as intervals use it: equal to `score` up to rounding, but fast.
 
         NaN for a measure that has neither.
         """

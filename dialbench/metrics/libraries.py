@@ -222,7 +222,7 @@ class Mauve(Metric[Dense]):
         return float(compute_mauve(p_features=wanted, q_features=said).mauve)
 
     def replicate(self, statistics: Dense) -> float:
-        """NaN: parts of a set have other clusters, so that folds and intervals say nothing."""
+        """NaN: parts of a set have other clusters, so that intervals say nothing."""
         return math.nan
 
     def score_subsets(

@@ -15,7 +15,7 @@ from dialbench.stats.rounding import gap, settled, size
 
 
 def paired_t(a: ArrayLike, b: ArrayLike, dialogues: ArrayLike | None = None) -> float:
-    """Two-sided p of the paired t-test on values of two systems for the same contexts or folds.
+    """Two-sided p of the paired t-test on values of two systems for the same contexts.
 
     Pairs with a NaN are left out. Fewer than two pairs, or no pair that differs, give 1. With
     `dialogues` the test lets pairs of one dialogue depend on each other: it is the t-test over
