@@ -18,7 +18,7 @@ from dialbench.metrics.texts import Ragged
 
 _THRESHOLD = 0.72
 _CHUNK = 128
-_NEAR, _BLOCK = 240, 1 << 15
+_NEAR, _BLOCK, _BRIDGES = 240, 1 << 15, 1 << 18
 
 Ints = NDArray[np.int64]
 Gaps = Sequence[tuple[int, int]]
@@ -83,7 +83,7 @@ class _Direction:
     def __init__(self, tokens: NDArray[np.int32]) -> None:
         self._tokens = tokens
         self._ends = array("q", _near_ends(tokens).tobytes())
-        self._bridges: dict[tuple[int, int, int], int] = {}
+        self._bridges: dict[tuple[int, int, int], tuple[int, float]] = {}
 
     def count(self, gaps: Gaps) -> float:
         """The number of factors, of which the last may be a part.
@@ -98,7 +98,7 @@ class _Direction:
                 start = end
                 factors += 1
             if start < gap:
-                start, share = self._across(start, gaps[place:])
+                start, share = self._across(start, gaps, place)
                 factors += share
             else:
                 start = max(start, after)
@@ -111,17 +111,27 @@ class _Direction:
         self._ends[start] = next(_factors(self._tokens, start))[0]
         return self._ends[start]
 
-    def _across(self, start: int, gaps: Gaps) -> tuple[int, float]:
-        """The end and the share of a factor that reaches across the first gap or the end."""
-        if gaps:
-            key = (start, *gaps[0])
-            end = self._bridges.get(key)
-            if not end:
-                end = self._bridges[key] = next(_factors(self._tokens, start, gaps[:1]))[0]
-            following = gaps[1][0] if len(gaps) > 1 else len(self._tokens)
-            if end <= following:
-                return end, 1.0
-        return next(_factors(self._tokens, start, gaps))
+    def _across(self, start: int, gaps: Gaps, place: int) -> tuple[int, float]:
+        """The end and the share of a factor that reaches over the gap at `place` or the end."""
+        if place == len(gaps):
+            return next(_factors(self._tokens, start))
+        end, share = self._bridge(start, *gaps[place])
+        beyond = 1
+        # Most factors reach over one gap only; the few others are read again with more of them.
+        while place + beyond < len(gaps) and end > gaps[place + beyond][0]:
+            beyond *= 4
+            end, share = next(_factors(self._tokens, start, gaps[place : place + beyond]))
+        return end, share
+
+    def _bridge(self, start: int, gap: int, after: int) -> tuple[int, float]:
+        """The end and the share of a factor over a gap with no other behind it."""
+        found = self._bridges.get((start, gap, after))
+        if found is None:
+            if len(self._bridges) >= _BRIDGES:
+                self._bridges.clear()
+            found = next(_factors(self._tokens, start, [(gap, after)]))
+            self._bridges[start, gap, after] = found
+        return found
 
 
 def _factors(
