@@ -55,14 +55,7 @@ class Cider(Metric[Paired]):
         These come from references alone, so two systems that answer the same contexts have
         the same, and their values pair up.
         """
-        there = np.flatnonzero(statistics.owned)
-        counted = statistics[there]
-        values = np.full(len(statistics), np.nan)
-        if len(counted):
-            likeness = np.mean([_likeness(counted, n) for n in range(1, _ORDERS + 1)], axis=0)
-            each = 10 * likeness * _penalties(counted) / counted.owned[counted.owners]
-            values[there] = _sums(counted.owners, each, len(counted))
-        return values
+        return statistics.once(_values)
 
     def score_subsets(
         self, statistics: Paired, groups: NDArray[np.int64], kept: NDArray[np.bool_]
@@ -88,6 +81,18 @@ class Cider(Metric[Paired]):
     def reason(self, statistics: Paired) -> str:
         """Why there is no value."""
         return "" if self.count(statistics) else NO_REFERENCES
+
+
+def _values(pairs: Paired) -> Floats:
+    """(responses,) the value of each; NaN without a reference."""
+    there = np.flatnonzero(pairs.owned)
+    counted = pairs[there]
+    values = np.full(len(pairs), np.nan)
+    if len(counted):
+        likeness = np.mean([_likeness(counted, n) for n in range(1, _ORDERS + 1)], axis=0)
+        each = 10 * likeness * _penalties(counted) / counted.owned[counted.owners]
+        values[there] = _sums(counted.owners, each, len(counted))
+    return values
 
 
 def _penalties(pairs: Paired) -> Floats:

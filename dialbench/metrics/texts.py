@@ -127,7 +127,7 @@ def _renumbered(part: Ragged, words: Interner) -> NDArray[np.int32]:
 
 
 @dataclass(frozen=True)
-class Paired:
+class Paired(Shared):
     """Responses with their references, indexed as one: statistics of measures that need both.
 
     Attributes:
@@ -139,6 +139,7 @@ class Paired:
     responses: Ragged
     references: Ragged
     owned: NDArray[np.int64]
+    _made: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.responses)
