@@ -589,6 +589,32 @@ def options(server: Server, out: Path, **more: str) -> list[str]:
     ]
 
 
+STEERING = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e\u200b"
+
+
+class TestTerminal:
+    @pytest.mark.parametrize("progress", ["plain", "rich", "none"])
+    def test_nothing_of_a_server_steers_it(self, progress, serve, command, tmp_path):
+        head = STEERING.encode().decode("latin-1").replace("\r", "")
+        scripts = {
+            "model": lambda number, body: (200, {}, reply(STEERING, model=STEERING)),
+            "401": lambda number, body: (401, {}, json.dumps({"error": STEERING})),
+            "503": lambda number, body: (503, {"Retry-After": "0"}, STEERING),
+            "redirect": lambda number, body: (307, {"Location": f"http://other/{head}"}, ""),
+        }
+        for name, script in scripts.items():
+            server = serve(script)
+            models = f"endpoint[url={server.url},model=m,attempts=1]"
+            spoken = command(
+                *("run", *options(server, tmp_path / name), "--models", models),
+                *("--progress", progress, "--limit-test", 2),
+            )
+            assert spoken.code == (0 if name == "model" else 1), spoken.err
+            assert not set("\x1b\x07\x9b\u202e\u200b") & set(spoken.out + spoken.err)
+            for path in tmp_path.glob(f"{name}/report/*"):
+                assert not set("\x1b\x07\x9b\u202e\u200b") & set(path.read_text())
+
+
 class TestSeeds:
     @pytest.mark.parametrize("jobs", ["1", "2"])
     def test_greedy_answers_of_several_seeds_are_asked_for_once(

@@ -10,6 +10,7 @@ import select
 import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy as np
 import pytest
 
 from dialbench.records import Example, Responses, Score
+from dialbench.reporting.presentation import visible
 from dialbench.reporting.report import write
 from dialbench.reporting.tables import build
 
@@ -263,6 +265,61 @@ def test_hostile_responses_are_shown_and_never_run(browser, make_page):
     assert cell == HOSTILE
     assert browser.run("document.querySelectorAll('img, .conversation script').length") == 0
     assert browser.run("window.ran === undefined")
+    assert not troubles(browser)
+
+
+PAYLOADS = [
+    "<script>window.ran=1</script>",
+    "</script><script>window.ran=1</script>",
+    "</style></title></textarea></noscript><img src=x onerror=window.ran=1>",
+    "--><svg onload=window.ran=1><!--",
+    "]]><svg><script>window.ran=1</script></svg>",
+    "<svg><animate onbegin=window.ran=1 attributeName=x dur=1s>",
+    "<iframe srcdoc='<script>parent.ran=1</script>'></iframe>",
+    "<a href='javascript:window.ran=1' id=list class=packed>click</a>",
+    "<base href='http://127.0.0.1:9/'><link rel=stylesheet href=x>",
+    "<meta http-equiv=refresh content=0>",
+    "<form id=search><input name=value></form><object data=x><embed src=x>",
+    '" autofocus onfocus="window.ran=1" x="',
+    "' onmouseover='window.ran=1",
+    "{{ 7*7 }}{% for x in y %}{# ${window.ran=1} `${window.ran=1}`",
+    "\\u003cscript\\u003ewindow.ran=1\\u003c/script\\u003e &lt;script&gt;",
+    "__proto__",
+    "constructor",
+    "\u2028window.ran=1\u2029//\x00\x1b[2J\x9b31m\x85\u202e\u2066\ufeff\u200b",
+    "=1+1|cmd",
+    "😀 a\u0300\u0301\u0302\u0303\u0304\u0305",
+    "",
+]
+BUILT = "img, iframe, object, embed, base, form, link, svg animate, svg script, .conversation a"
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_a_payload_is_shown_wherever_it_stands_and_never_runs(
+    browser, tmp_path, result, payload, make_page
+):
+    examples = [Example(f"{payload}{n}", "d", (payload, "hello"), (payload,)) for n in range(3)]
+    text = f"{payload} marker"
+    shown_label = f"{payload} label"
+    job = result("a", scores(1), label=shown_label, notes=(payload,), reason=payload)
+    other = result("b", scores(2), label=f"{payload} other", notes=(payload,))
+    caption = [replace(table, caption=text) for table in build([job, other], metrics=["dist-2"])]
+    (path,) = write(
+        caption,
+        [job, other],
+        tmp_path,
+        ["html"],
+        read=lambda one: Responses(one, examples, [text] * 3, 1.0, "cpu"),
+    )
+    browser.open(path)
+    search(browser, "marker")
+    cell = browser.run("document.querySelector('.conversation td.said').textContent")
+    assert cell == visible(text)
+    assert browser.run("document.querySelectorAll('.conversation').length") == 3
+    assert browser.run(f"document.querySelectorAll({json.dumps(BUILT)}).length") == 0
+    assert browser.run("document.querySelectorAll('script').length") == 2
+    assert browser.run("window.ran === undefined && ({}).ran === undefined")
+    assert not set("\x00\x1b\x9b\x85\u202e\u2066\u200b") & set(path.read_text(encoding="utf-8"))
     assert not troubles(browser)
 
 
