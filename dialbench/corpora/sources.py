@@ -6,6 +6,7 @@ single files were taken from the very files that the suite's numbers were made o
 
 from __future__ import annotations
 
+import errno
 import gzip
 import lzma
 import shutil
@@ -251,9 +252,9 @@ def unpack(archive: Path, folder: Path, members: Mapping[str, Member]) -> None:
     except _DAMAGED as error:
         raise _unusable(archive, error) from None
     except OSError as error:
-        if error.errno is not None:
+        if error.errno not in (None, errno.EINVAL):
             raise
-        # What bz2 says of damage; the disk would give a number.
+        # What bz2 says of damage, and zip of places before the file's start.
         raise _unusable(archive, error) from None
     if missing:
         raise InputError(f"holds no {', '.join(missing)}", where=str(archive))

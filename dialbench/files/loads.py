@@ -9,12 +9,19 @@ from typing import Any, Literal
 _DEEPEST = 100
 
 
-def loads(text: str | bytes, form: Literal["JSON", "TOML"] = "JSON", **options: Any) -> Any:
+def loads(
+    text: str | bytes,
+    form: Literal["JSON", "TOML"] = "JSON",
+    *,
+    halves: bool = False,
+    **options: Any,
+) -> Any:
     """The value that a text stands for.
 
     Args:
         text: UTF-8 where it is bytes.
         form: of the text.
+        halves: whether halves of surrogate pairs may stand in strings; no file takes them.
         options: of the standard library's `loads`.
 
     Raises:
@@ -29,7 +36,16 @@ def loads(text: str | bytes, form: Literal["JSON", "TOML"] = "JSON", **options: 
     except UnicodeDecodeError as error:
         raise ValueError(f"byte {error.start + 1} is not UTF-8") from None
     _check_depth(value)
+    if not halves:
+        _check_halves(value)
     return value
+
+
+def _check_halves(value: Any) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False, default=str).encode("utf-8")
+    except UnicodeEncodeError:
+        raise ValueError("a string in it holds half a surrogate pair") from None
 
 
 def _check_depth(value: Any) -> None:

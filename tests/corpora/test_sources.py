@@ -226,6 +226,13 @@ def test_damage_within_a_packed_archive_is_one_line_and_leaves_nothing(
     assert list(tmp_path.glob("out/*")) == []
 
 
+def test_a_zip_whose_files_lie_before_its_start_is_damaged(tmp_path: Path) -> None:
+    archive = _zip(tmp_path / "a.zip", {"a.txt": b"hello " * 50})
+    archive.write_bytes(archive.read_bytes()[30:])
+    with pytest.raises(InputError, match="is no usable archive"):
+        unpack(archive, tmp_path, {"a.txt": Member("a.txt")})
+
+
 def test_a_refusing_disk_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = _zip(tmp_path / "a.zip", {"a.txt": b"hello"})
 

@@ -24,6 +24,8 @@ DIGITS = "9" * 5000
         (f"a = {DIGITS}", "TOML"),
         (b'"\xff"', "JSON"),
         (b'a = "\xff"', "TOML"),
+        (r'["\ud800"]', "JSON"),
+        (r'{"\udfff": 1}', "JSON"),
         ("{", "JSON"),
         ("a", "TOML"),
         ("a = 2026-13-45", "TOML"),
@@ -41,6 +43,10 @@ def test_values_are_those_of_the_library() -> None:
         assert loads(text) == value
     assert loads("a = [1, {b = 'x'}]", "TOML") == {"a": [1, {"b": "x"}]}
     assert loads("1.50", parse_float=str) == "1.50"
+
+
+def test_halves_of_pairs_are_read_where_they_are_expected() -> None:
+    assert loads(r'["\ud83d", "\ud83d\ude00"]', halves=True) == ["\ud83d", "\N{GRINNING FACE}"]
 
 
 def test_what_is_wide_or_not_very_deep_is_read() -> None:
