@@ -143,7 +143,9 @@ def _match_synonyms(
     stems = {reference[place].stem for place in left}
     pairs = []
     for place in reversed(own):
-        synonyms = response[place].synonyms & stems
+        synonyms = response[place].synonyms
+        if synonyms.isdisjoint(stems):
+            continue
         match = next((p for p in reversed(left) if reference[p].stem in synonyms), None)
         if match is not None:
             left.remove(match)
