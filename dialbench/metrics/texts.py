@@ -352,8 +352,11 @@ class _Column:
         flat = chain.from_iterable(tokens)
         values = np.fromiter(map(self._words.__getitem__, flat), np.int32)
         lengths = np.fromiter(map(len, tokens), np.int64)
-        found = Ragged(values, _offsets(lengths), self._words)[numbers]
         bounds = _offsets(np.asarray(self._lengths, np.int64))
+        pieces = Ragged(values, _offsets(lengths), self._words)
+        if np.array_equal(lengths, used):  # a token each
+            return Ragged(values[pieces.offsets[numbers]], bounds, self._words)
+        found = pieces[numbers]
         return Ragged(found.values, found.offsets[bounds], self._words)
 
 
