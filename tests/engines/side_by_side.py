@@ -31,6 +31,25 @@ class Witness(Adapter):
         return [self.told for _ in contexts]
 
 
+class Left(Witness):
+    """Goes on only once its counterpart has begun."""
+
+    name, other = "left", "right"
+
+    def fit(self, train, valid, run):
+        root = run.folder.parents[2]
+        (root / self.name).touch()
+        until = time.monotonic() + 120
+        while not (root / self.other).exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        run.progress.warn("met" if (root / self.other).exists() else "alone")
+        super().fit(train, valid, run)
+
+
+class Right(Left):
+    name, other = "right", "left"
+
+
 class Second(Witness):
     name = "second"
 
