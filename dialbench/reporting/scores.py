@@ -71,7 +71,7 @@ def _differences(compared: Mapping[str, Any]) -> dict[str, Cell]:
     cells = {name: _number(said) for name, said in compared.items() if name not in _SAID}
     p, interval = compared["p"], compared["difference"]["interval"]
     if p is not None and p < _LEAST:
-        cells["p"] = Cell(p, text=f"<{_LEAST}")
+        cells["p"] = Cell(p, text=f"≤{_LEAST}")
     text = ", ".join(f"{end:+.4f}".replace("-", MINUS) for end in interval or ())
     return cells | {"interval": Cell(text=f"[{text}]" if text else "")}
 

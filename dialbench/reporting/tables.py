@@ -25,8 +25,9 @@ def build(
 
     Seeds of one row become their mean and sample standard deviation. In every column the best
     value and, of three rows or more, the second best are marked, and those that differ
-    significantly from the best (`stats.compare.difference_test`). Rows of hardly any different responses are never best. Rows that are
-    not ranked, or answered fewer contexts than others, come last and carry no marks.
+    significantly from the best (`stats.compare.difference_test`). Rows of hardly any different
+    responses are never best. Rows that are not ranked, or answered fewer contexts than others,
+    come last and carry no marks.
 
     Args:
         results: what the store knows of each job; failed jobs give rows of dashes.
