@@ -103,10 +103,12 @@ def _score(
         dialogues.groups,
         interacting=metric.interacting,
     )
+    groups = left_out.pseudo_values
     return replace(
         score,
-        parts=left_out.pseudo_values.parts,
-        shares=left_out.pseudo_values.shares,
+        parts=groups.parts,
+        shares=groups.shares,
+        joint=groups.joint if len(groups.joint) else None,
         tally=metric.tally(statistics, dialogues.numbers) if comparable else None,
         interval=left_out.interval(metric.bounds)
         if per_response is None

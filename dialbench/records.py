@@ -272,6 +272,7 @@ class Score:
         parts: (groups,) what each group of whole dialogues contributes, as if the value were a
             mean over groups (pseudo-values of the jackknife); NaN where there is no telling.
         shares: (groups,) share of all responses that lies in each group.
+        joint: (pairs,) what pairs of groups contribute together beyond either alone.
         tally: counts by dialogue for swapping the responses of two systems; None where the
             metric cannot be computed from such counts.
         interval: 95 % confidence interval of the value.
@@ -285,6 +286,7 @@ class Score:
     dialogues: NDArray[np.float64] | None = None
     parts: NDArray[np.float64] | None = None
     shares: NDArray[np.float64] | None = None
+    joint: NDArray[np.float64] | None = None
     tally: Tally | None = None
     interval: tuple[float, float] | None = None
     reason: str = ""

@@ -181,4 +181,6 @@ def _disorder(shards: Sequence[tuple[Path, Shard]]) -> str:
 
 
 def _unknown(score: Score, reason: str) -> Score:
-    return replace(score, value=math.nan, interval=None, parts=None, tally=None, reason=reason)
+    return replace(
+        score, value=math.nan, interval=None, parts=None, joint=None, tally=None, reason=reason
+    )

@@ -135,7 +135,8 @@ def pseudo_values(score: Score) -> PseudoValues | None:
     """What groups of dialogues contribute to a score; None where that is not stored."""
     if score.parts is None or score.shares is None or not np.isfinite(score.parts).all():
         return None
-    return PseudoValues(score.value, score.parts, score.shares)
+    joint = np.empty(0) if score.joint is None else score.joint
+    return PseudoValues(score.value, score.parts, score.shares, joint)
 
 
 def _over_responses(ours: Score, base: Score) -> Test | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,7 +16,10 @@ from dialbench.stats.clusters import (
     ClusteredMean,
     Interval,
     effective_degrees,
+    matching,
+    sums_by,
 )
+from dialbench.stats.verdicts import share_of
 
 # Not bound to a protocol: no array type says that indexing it gives its own type.
 S = TypeVar("S", bound=Any)
@@ -27,6 +31,8 @@ Subsets = Callable[[NDArray[np.bool_]], NDArray[np.float64]]
 _APART = (1, 2)
 _LEAST_LEFT = 0.25
 _STEP = 1e-6
+_FEWEST_CARRIERS = 3
+"""A mean that fewer dialogues make up says next to nothing of others."""
 
 
 def mean_interval(
@@ -35,8 +41,8 @@ def mean_interval(
     """95 % interval of a mean over responses, were other dialogues drawn.
 
     Student's t over dialogues with the correction for skewed values of Hall (1992, "On the
-    removal of skewness by transformation", eq. 2.2), cut off at the bounds. Where all values lie
-    on one bound, those means under which that has a chance of 2.5 % or more.
+    removal of skewness by transformation", eq. 2.2), cut off at the bounds. Of values that are
+    all one bound or the other, Wilson's, for as many as would be as sure if independent.
 
     Args:
         values: (responses,) numbers; NaN are left out.
@@ -44,17 +50,40 @@ def mean_interval(
         bounds: the lowest and highest possible value.
 
     Returns:
-        None where dialogues are too few or too unequal to tell, or their values do not differ.
+        None where dialogues are too few or too unequal to tell, where their values do not
+        differ, or where two or three of them make all of the mean.
     """
     mean = ClusteredMean.of(values, dialogues)
+    array = np.asarray(values, dtype=np.float64)
     if not mean.degrees >= FEWEST_DEGREES:
         return None
-    if not mean.variance:
-        return _at_bound(mean.mean, mean.clusters, bounds)
+    if np.isfinite(bounds).all() and np.isin(array[~np.isnan(array)], bounds).all():
+        return _of_share(array, dialogues, bounds)
+    if not mean.variance or _carried_by(array, dialogues, bounds) < _FEWEST_CARRIERS:
+        return None
     reach = float(student.ppf(0.975, mean.degrees))
     ends = (_unskewed(quantile, mean.skewness, mean.clusters) for quantile in (reach, -reach))
     low, high = (mean.mean - end * np.sqrt(mean.variance) for end in ends)
     return max(float(low), bounds[0]), min(float(high), bounds[1])
+
+
+def _of_share(
+    values: NDArray[np.float64], dialogues: ArrayLike | None, bounds: Bounds
+) -> Interval | None:
+    low, high = bounds
+    found = share_of(ClusteredMean.of((values - low) / (high - low), dialogues)).interval
+    return None if found is None else (low + (high - low) * found[0], low + (high - low) * found[1])
+
+
+def _carried_by(values: NDArray[np.float64], dialogues: ArrayLike | None, bounds: Bounds) -> float:
+    """How many dialogues of one weight would carry the distance of the mean from a bound."""
+    there = ~np.isnan(values)
+    of = matching(dialogues, len(values))[there]
+    fewest = np.inf
+    for bound in filter(np.isfinite, bounds):
+        (apart,) = sums_by(of, np.abs(values[there] - bound)[:, None]).T
+        fewest = min(fewest, float(apart.sum() ** 2 / np.square(apart).sum()))
+    return fewest
 
 
 def _unskewed(quantile: float, skewness: float, count: int) -> float:
@@ -66,15 +95,6 @@ def _unskewed(quantile: float, skewness: float, count: int) -> float:
     return float(3 * root / skewness * (np.cbrt(inner) - 1))
 
 
-def _at_bound(value: float, clusters: int, bounds: Bounds) -> Interval | None:
-    low, high = bounds
-    if not np.isfinite(high - low) or value not in bounds:
-        return None
-    # A mean at distance d from the bound has a share of at least d of other values.
-    reach = (high - low) * (1 - 0.025 ** (1 / clusters))
-    return (low, low + reach) if value == low else (high - reach, high)
-
-
 @dataclass(frozen=True)
 class PseudoValues:
     """What each group of dialogues contributes to a value, as if that were a mean over groups.
@@ -83,25 +103,40 @@ class PseudoValues:
         value: the metric on all responses; NaN where it has none.
         parts: (groups,) in its unit; NaN where the metric is not available without the group.
         shares: (groups,) share of all responses that lies in each group; they add to 1.
+        joint: (pairs,) what neighbouring groups (`pairs_of`) contribute together beyond what
+            either does; empty where groups contribute each for itself.
     """
 
     value: float
     parts: NDArray[np.float64]
     shares: NDArray[np.float64]
-
-    @classmethod
-    def of(
-        cls, value: float, without: NDArray[np.float64], shares: NDArray[np.float64]
-    ) -> PseudoValues:
-        """From the (groups,) values without each group (Busing and others 1999, eq. 9)."""
-        return cls(value, (value - (1 - shares) * without) / shares, shares)
+    joint: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 
     @property
     def variance(self) -> float:
-        """Of the value, if other groups had been drawn (Busing and others 1999, eq. 10)."""
+        """Of the value, if other groups had been drawn (Busing and others 1999, eq. 10).
+
+        What two groups contribute together moves the value when either is left out. The
+        jackknife counts that twice, so it is taken off once, as far as some of the pairs show
+        it (Efron and Stein 1981, eq. 4.2, for groups of any size).
+        """
         centre = (self.shares * self.parts).sum()
         squares = self.shares / (1 - self.shares) * (self.parts - centre) ** 2
-        return float(squares.sum() / len(self.parts))
+        variance = float(squares.sum() / len(self.parts))
+        if not len(self.joint):
+            return variance
+        return max(variance - self._counted_twice, _LEAST_LEFT * variance)
+
+    @property
+    def _counted_twice(self) -> float:
+        first, second = self.shares[pairs_of(len(self.shares)).T]
+        weights = first * second
+        # What a set of another size would do to every pair alike is no chance.
+        residuals = self.joint - weights * (self.joint.sum() / weights.sum())
+        every = (1 - np.square(self.shares).sum()) / 2
+        count = len(self.shares)
+        scale = every / weights.sum() * len(weights) / (len(weights) - 1) * count / (count - 1)
+        return float(np.square(residuals).sum() * scale)
 
     @property
     def degrees(self) -> float:
@@ -117,16 +152,15 @@ class Jackknife:
 
     Attributes:
         value: on all responses.
-        without: (groups,) without each group.
         shares: (groups,) share of all responses in each group.
-        pairs: (pairs, 2) groups left out together; empty where that is not asked for.
-        without_pairs: (pairs,) values without these.
+        without: (groups,) without each group.
+        without_pairs: (pairs,) without both groups of `pairs_of`; empty where groups contribute
+            each for itself.
     """
 
     value: float
-    without: NDArray[np.float64]
     shares: NDArray[np.float64]
-    pairs: NDArray[np.int64]
+    without: NDArray[np.float64]
     without_pairs: NDArray[np.float64]
 
     @classmethod
@@ -148,18 +182,26 @@ class Jackknife:
         """
         shares = np.bincount(groups) / max(len(groups), 1)
         count = len(shares)
-        pairs = _pairs(count) if interacting else np.empty((0, 2), np.int64)
-        singles = ~np.eye(count, dtype=bool)
-        both = np.ones((len(pairs), count), dtype=bool)
-        both[np.arange(len(pairs))[:, None], pairs] = False
-        found = subsets(np.concatenate([singles, both])) if count > 1 else np.empty(0)
-        return cls(value, found[:count], shares, pairs, found[count:])
+        if count < 2:
+            return cls(value, np.empty(0), np.empty(0), np.empty(0))
+        pairs = pairs_of(count) if interacting else np.empty((0, 2), np.int64)
+        kept = np.ones((count + len(pairs), count), dtype=bool)
+        kept[np.arange(count), np.arange(count)] = False
+        kept[count + np.arange(len(pairs))[:, None], pairs] = False
+        found = subsets(kept)
+        return cls(value, shares, found[:count], found[count:])
 
     @property
     def pseudo_values(self) -> PseudoValues:
-        """What each group contributes."""
-        shares = self.shares if len(self.without) else np.empty(0)
-        return PseudoValues.of(self.value, self.without, shares)
+        """What each group contributes (Busing and others 1999, eq. 9), and pairs of them."""
+        left = 1 - self.shares
+        parts = (self.value - left * self.without) / self.shares
+        if not len(self.without_pairs):
+            return PseudoValues(self.value, parts, self.shares)
+        pairs = pairs_of(len(self.shares))
+        singles = (left * self.without)[pairs].sum(axis=1)
+        both = (1 - self.shares[pairs].sum(axis=1)) * self.without_pairs
+        return PseudoValues(self.value, parts, self.shares, self.value - singles + both)
 
     def interval(self, bounds: Bounds = UNBOUNDED) -> Interval | None:
         """95 % interval of the value, inside the bounds, were as many other responses drawn.
@@ -170,49 +212,28 @@ class Jackknife:
         degrees of freedom of the groups.
 
         Returns:
-            None where groups are too few or too unequal to tell, the metric is not available
-            for a part, the value is a bound, or nothing moves it.
+            None where groups are too few or too unequal to tell, where nothing moves the value,
+            or where it is not available or at a bound without one of them.
         """
         scale = _Scale(*bounds)
-        there = np.isfinite([self.value, *self.without, *self.without_pairs]).all()
-        plain = self.pseudo_values
-        if plain.degrees < FEWEST_DEGREES or not there or not np.isfinite(scale.to(self.value)):
+        moved = replace(
+            self,
+            value=float(scale.to(self.value)),
+            without=scale.to(self.without),
+            without_pairs=scale.to(self.without_pairs),
+        )
+        everything = [moved.value, *moved.without, *moved.without_pairs]
+        if not np.isfinite(everything).all():
             return None
-        error = self._error(scale)
-        if not error:
+        found = moved.pseudo_values
+        if found.degrees < FEWEST_DEGREES or not found.variance:
             return None
-        reach = float(student.ppf(0.975, plain.degrees)) * error
-        centre = scale.to(self.value)
-        return float(scale.back(centre - reach)), float(scale.back(centre + reach))
-
-    def _error(self, scale: _Scale) -> float:
-        """Standard error on a scale; by its slope where a part has no place there."""
-        everything = self.value, self.without, self.without_pairs
-        value, without, pairs = (scale.to(values) for values in everything)
-        moved = replace(self, value=value, without=without, without_pairs=pairs)
-        if np.isfinite([*moved.without, *moved.without_pairs]).all():
-            return float(np.sqrt(moved._variance))
-        return float(np.sqrt(self._variance) * scale.slope(self.value))
-
-    @property
-    def _variance(self) -> float:
-        """Jackknife variance, less what it counts twice (Efron and Stein 1981, eq. 4.2).
-
-        What two groups hold in common moves the value when either is left out; the jackknife
-        counts that once too often. The correction is estimated from some of the pairs.
-        """
-        variance = self.pseudo_values.variance
-        if not len(self.pairs):
-            return variance
-        count = len(self.shares)
-        first, second = self.without[self.pairs.T]
-        joint = count * self.value - (count - 1) * (first + second)
-        joint += (count - 2) * self.without_pairs
-        return max(variance - float(np.var(joint, ddof=1)) / 2, _LEAST_LEFT * variance)
+        reach = float(student.ppf(0.975, found.degrees)) * math.sqrt(found.variance)
+        return scale.back(moved.value - reach), scale.back(moved.value + reach)
 
 
-def _pairs(count: int) -> NDArray[np.int64]:
-    """(pairs, 2) of groups, each group in equally many; none of fewer than six groups."""
+def pairs_of(count: int) -> NDArray[np.int64]:
+    """(pairs, 2) of `count` groups, each group in equally many; none of fewer than six groups."""
     if count < 3 * len(_APART):
         return np.empty((0, 2), np.int64)
     places = np.arange(count)
@@ -240,9 +261,3 @@ class _Scale:
         if np.isfinite(self.low) and np.isfinite(self.high):
             return float(self.low + (self.high - self.low) / (1 + np.exp(-place)))
         return float(self.low + np.exp(place)) if np.isfinite(self.low) else place
-
-    def slope(self, value: float) -> float:
-        """How fast the scale rises at a value."""
-        if np.isfinite(self.low) and np.isfinite(self.high):
-            return (self.high - self.low) / ((value - self.low) * (self.high - value))
-        return 1 / (value - self.low) if np.isfinite(self.low) else 1.0

@@ -89,7 +89,11 @@ def _crossed(
     """
     parts = [np.stack([run.parts for run in runs]) for runs in systems]
     means = sum(sign * of.mean(axis=0) for sign, of in zip(signs, parts, strict=True))
-    groups = PseudoValues(value, np.asarray(means), systems[0][0].shares)
+    joint = sum(
+        sign * np.mean([run.joint for run in runs], axis=0)
+        for sign, runs in zip(signs, systems, strict=True)
+    )
+    groups = PseudoValues(value, np.asarray(means), systems[0][0].shares, np.asarray(joint))
     if groups.degrees < FEWEST_DEGREES:
         return Crossed(value, math.nan)
     degrees = sum(len(runs) - 1 for runs in systems)

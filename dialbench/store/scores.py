@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _VALUES, _ARRAYS = "scores.json", "scores.safetensors"
 _FORMS = {"sums": (2, "float64"), "codes": (1, "int64"), "owners": (1, "int64")}
 """Dimensions and type of arrays that are not plain lists of numbers."""
-_KINDS = ("per_response", "dialogues", "parts", "shares")
+_KINDS = ("per_response", "dialogues", "parts", "shares", "joint")
 
 
 def folder_of(parent: Path, scoring: Mapping[str, Any]) -> Path:
@@ -189,6 +189,7 @@ def _score(
         dialogues=arrays.get(f"dialogues/{name}"),
         parts=arrays.get(f"parts/{name}"),
         shares=arrays.get(f"shares/{name}"),
+        joint=arrays.get(f"joint/{name}"),
         tally=None if tally is None else _tally(name, tally, arrays),
         interval=None if low_high is None else (number(low_high[0]), number(low_high[1])),
         reason=fields.reason,

@@ -87,11 +87,15 @@ def test_a_metric_that_a_part_lacks_has_no_interval():
 
 @pytest.mark.parametrize("value", [1e-4, 0.02, 0.5, 0.98, 0.9999])
 def test_an_interval_stays_inside_the_bounds(value):
-    values = np.where(np.arange(60) % 20 == 3, min(1.0, 20 * value), 0.0)
-    if value > 0.5:
-        values = 1 - np.where(np.arange(60) % 20 == 3, min(1.0, 20 * (1 - value)), 0.0)
+    spread = min(value, 1 - value)
+    values = value + spread * rng(15).choice([-1, 1], p=[0.8, 0.2], size=60)
     low, high = left_out(mean, values, np.arange(60) % 20).interval(SHARE)
     assert 0 < low < values.mean() < high < 1
+
+
+def test_a_value_that_rests_on_one_group_has_no_interval():
+    values = np.where(np.arange(60) % 20 == 3, 0.9, 0.0)
+    assert left_out(mean, values, np.arange(60) % 20).interval(SHARE) is None
 
 
 def test_on_the_log_scale_it_is_the_t_interval_of_the_log():
@@ -112,17 +116,10 @@ def test_pairs_take_back_what_the_jackknife_counts_twice():
     draws = [generator.zipf(1.4, size=(400, 5)) % 5000 for _ in range(300)]
     parts = np.arange(400) % 20
     deviation = np.std([distinct_words(words) for words in draws])
-    widths = {
-        interacting: np.sqrt(
-            np.mean(
-                [
-                    left_out(distinct_words, words, parts, interacting=interacting)._variance
-                    for words in draws[:60]
-                ]
-            )
-        )
-        for interacting in (False, True)
-    }
+    widths = {}
+    for interacting in (False, True):
+        found = [left_out(distinct_words, w, parts, interacting=interacting) for w in draws[:60]]
+        widths[interacting] = np.sqrt(np.mean([each.pseudo_values.variance for each in found]))
     assert widths[False] > 1.1 * deviation
     assert widths[True] == pytest.approx(deviation, rel=0.1)
 
@@ -149,14 +146,26 @@ def test_skewed_values_reach_further_on_the_side_of_their_tail():
     assert high - values.mean() > 1.2 * (values.mean() - low)
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"), [(0.0, (0.0, 1 - 0.025 ** (1 / 17))), (1.0, (0.025 ** (1 / 17), 1.0))]
-)
-def test_none_of_seventeen_does_not_prove_none_at_all(value, expected):
-    assert mean_interval(np.full(17, value), None, SHARE) == pytest.approx(expected)
-    # The exact binomial bound (Clopper and Pearson 1934).
-    exact = stats.binomtest(int(17 * value), 17).proportion_ci(0.95, "exact")
-    assert mean_interval(np.full(17, value), None, SHARE) == pytest.approx(tuple(exact))
+@pytest.mark.parametrize("hits", [0, 1, 5, 17])
+def test_a_share_has_wilsons_interval(hits):
+    values = np.repeat([1.0, 0.0], [hits, 17 - hits])
+    # The variance of 17 values is estimated with 16 degrees of freedom, as if of 16 known ones.
+    size = 17 if hits in (0, 17) else 16
+    z = stats.norm.ppf(0.975)
+    share, whole = hits / 17, 1 + z**2 / size
+    centre = share + z**2 / (2 * size)
+    reach = z * math.sqrt(share * (1 - share) / size + z**2 / (4 * size**2))
+    expected = ((centre - reach) / whole, (centre + reach) / whole)
+    assert mean_interval(values, None, SHARE) == pytest.approx(expected)
+
+
+def test_two_responses_that_make_all_of_a_mean_tell_nothing():
+    values = np.zeros(100)
+    values[[3, 50]] = 0.4
+    assert mean_interval(values, None, SHARE) is None
+    assert mean_interval(1 - values, None, SHARE) is None
+    values[[60, 70]] = 0.4
+    assert mean_interval(values, None, SHARE) is not None
 
 
 def test_one_value_everywhere_inside_the_bounds_tells_nothing():
@@ -192,7 +201,7 @@ def test_coverage_for_a_mean_of_very_skewed_values():
     for _ in range(TRIALS):
         values = generator.lognormal(sigma=1.5, size=100)
         true = math.exp(1.5**2 / 2)
-        low, high = mean_interval(values, None, (0.0, math.inf))
+        low, high = mean_interval(values)
         held += low <= true <= high
         low, high = stats.t.interval(0.95, 99, values.mean(), stats.sem(values))
         plain += low <= true <= high

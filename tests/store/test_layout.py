@@ -261,7 +261,7 @@ def assert_same(left: Score, right: Score) -> None:
         assert getattr(left, name) == getattr(right, name)
     np.testing.assert_array_equal(left.value, right.value)
     np.testing.assert_array_equal(left.interval or (), right.interval or ())
-    for name in ("per_response", "dialogues", "parts", "shares"):
+    for name in ("per_response", "dialogues", "parts", "shares", "joint"):
         one, other = getattr(left, name), getattr(right, name)
         assert (one is None) == (other is None)
         if one is not None:
@@ -303,6 +303,7 @@ scores = st.builds(
     dialogues=arrays,
     parts=arrays,
     shares=arrays,
+    joint=arrays,
     tally=st.none() | tallies,
     interval=st.none() | st.tuples(numbers, numbers),
     reason=st.text(st.characters(codec="utf-8")),
