@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dialbench.errors import InputError
 from dialbench.metrics.base import Metric, read
 from dialbench.records import Answers, Score
-from dialbench.stats.folds import dialogue_numbers, groups
+from dialbench.stats.folds import blocks, dialogue_numbers, groups
 from dialbench.stats.intervals import Jackknife, mean_interval
 
 
@@ -71,15 +71,17 @@ class _Dialogues:
 
     Attributes:
         numbers: (responses,) 0, 1, ... in order of first appearance.
-        groups: (responses,) 0 to G - 1.
+        groups: (responses,) 0 to G - 1, dialogues from anywhere.
+        blocks: (responses,) 0 to G - 1, neighbouring dialogues, for metrics that depend on order.
     """
 
     numbers: NDArray[np.int64]
     groups: NDArray[np.int64]
+    blocks: NDArray[np.int64]
 
     @classmethod
     def of(cls, names: Sequence[str]) -> _Dialogues:
-        return cls(dialogue_numbers(names), groups(names))
+        return cls(dialogue_numbers(names), groups(names), blocks(names))
 
 
 def _score(
@@ -97,18 +99,19 @@ def _score(
     )
     if math.isnan(value):
         return score
+    together = dialogues.blocks if metric.ordered else dialogues.groups
     left_out = Jackknife.of(
         value,
-        lambda kept: metric.estimate_subsets(statistics, dialogues.groups, kept),
-        dialogues.groups,
+        lambda kept: metric.score_subsets(statistics, together, kept),
+        together,
         interacting=metric.interacting,
     )
-    groups = left_out.pseudo_values
+    contributions = left_out.pseudo_values
     return replace(
         score,
-        parts=groups.parts,
-        shares=groups.shares,
-        joint=groups.joint if len(groups.joint) else None,
+        parts=contributions.parts,
+        shares=contributions.shares,
+        joint=contributions.joint if len(contributions.joint) else None,
         tally=metric.tally(statistics, dialogues.numbers) if comparable else None,
         interval=left_out.interval(metric.bounds)
         if per_response is None

@@ -25,7 +25,7 @@ from dialbench.scoring import (
     scoring_key,
 )
 from dialbench.shards import merge, write
-from dialbench.stats.folds import dialogue_numbers, groups
+from dialbench.stats.folds import blocks, dialogue_numbers, groups
 from dialbench.stats.intervals import mean_interval
 
 SENTENCE = "tea is warm so we sit by the lake and hear a bird sing"
@@ -112,12 +112,13 @@ def test_intervals_groups_and_values_per_response():
     length = scores["length"]
     np.testing.assert_array_equal(length.per_response, lengths)
     assert length.interval == mean_interval(lengths, dialogue_numbers(ids), (0.0, math.inf))
-    parts = groups(ids)
-    np.testing.assert_allclose(length.shares, np.bincount(parts) / len(ids))
-    without = [pair for pair, part in zip(PAIRS, parts, strict=True) if part != 4]
-    again = score_responses(without, free_metrics())
-    for name in set(FREE) - {"mtld"}:  # its parts come from a smooth estimate
-        found, share = scores[name], length.shares[4]
+    parts = {False: groups(ids), True: blocks(ids)}
+    np.testing.assert_allclose(length.shares, np.bincount(parts[False]) / len(ids))
+    for metric in free_metrics():
+        name, of = metric.name, parts[metric.ordered]
+        without = [pair for pair, part in zip(PAIRS, of, strict=True) if part != 4]
+        again = score_responses(without, [metric])
+        found, share = scores[name], scores[name].shares[4]
         expected = (found.value - (1 - share) * again[name].value) / share
         assert found.parts[4] == pytest.approx(expected, rel=1e-9)
     assert scores["dist-1"].per_response is None
@@ -496,7 +497,7 @@ class TestPaired:
     ):
         from dialbench.metrics.lexical import Mtld
 
-        monkeypatch.setattr(Mtld, "estimate_subsets", lambda *a: np.full(len(a[-1]), math.nan))
+        monkeypatch.setattr(Mtld, "score_subsets", lambda *a: np.full(len(a[-1]), math.nan))
         base = written(tmp_path / "base.jsonl", PAIRS)
         (report,) = score([base], metrics=["mtld"], paired_with=base)
         found = report["compared"]["mtld"]

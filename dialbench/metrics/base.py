@@ -114,15 +114,6 @@ class Metric(ABC, Generic[S]):
         """
         return np.array([self.replicate(statistics[chosen[groups]]) for chosen in kept])
 
-    def estimate_subsets(
-        self, statistics: S, groups: NDArray[np.int64], kept: NDArray[np.bool_]
-    ) -> NDArray[np.float64]:
-        """(k,) values that intervals compare; see `score_subsets`, which they are by default.
-
-        For a metric whose value jumps where responses are left out, a smooth estimate of it.
-        """
-        return self.score_subsets(statistics, groups, kept)
-
     def per_response(self, statistics: S) -> NDArray[np.float64] | None:
         """(responses,) values for paired tests, NaN where an example is left out.
 

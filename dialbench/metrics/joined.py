@@ -38,19 +38,6 @@ def mtld(texts: Ragged) -> float:
     return _mean(len(texts.values), (sum(share for _, share in _factors(way)) for way in ways))
 
 
-def factor_shares(texts: Ragged) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(tokens,) the share of a factor that each token is, reading forward and backward."""
-    forward, backward = (_shares(way) for way in (texts.values, texts.values[::-1]))
-    return forward, backward[::-1]
-
-
-def _shares(tokens: NDArray[np.int32]) -> NDArray[np.float64]:
-    ends, shares = zip(*_factors(tokens), strict=True)
-    bounds = np.minimum(np.array([0, *ends]), len(tokens))
-    lengths = np.diff(bounds)
-    return np.repeat(np.array(shares) / np.maximum(lengths, 1), lengths)
-
-
 class GappedMtld:
     """MTLD of joined texts, whatever gaps are left out."""
 

@@ -9,11 +9,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dialbench.metrics.base import POSITIVE, SHARE, Direction, MeanMetric, Metric, sums_by_group
+from dialbench.metrics.base import POSITIVE, SHARE, Direction, MeanMetric, Metric
 from dialbench.metrics.joined import (
     GappedMtld,
     Windows,
-    factor_shares,
     mtld,
     runs,
     types_in_windows,
@@ -84,21 +83,6 @@ class Mtld(_Joined):
         for choice in np.flatnonzero(holding):
             values[choice] = gapped.value(runs(statistics, ~kept[choice][groups]))
         return values
-
-    def estimate_subsets(
-        self, statistics: Ragged, groups: NDArray[np.int64], kept: NDArray[np.bool_]
-    ) -> NDArray[np.float64]:
-        """(k,) tokens over factors, each shared out evenly over its tokens.
-
-        Where responses are left out all later factors begin elsewhere, which moves the value at
-        random, as other responses would not: the interval would be half as wide again.
-        """
-        of_token = np.repeat(groups, statistics.lengths)
-        columns = [np.ones(len(of_token)), *statistics.once(factor_shares)]
-        sums = kept @ sums_by_group(np.stack(columns, axis=1), of_token, kept.shape[1])
-        tokens, *factors = sums.T
-        each = [tokens / np.where(count > 0, count, 1.0) for count in factors]
-        return np.where(tokens > 0, np.mean(each, axis=0), np.nan)
 
 
 class Mattr(_Joined):

@@ -44,6 +44,19 @@ def groups(dialogue_ids: Sequence[str], k: int = 20, seed: int = 0) -> NDArray[n
     return fold_numbers(dialogue_ids, k, seed)
 
 
+def blocks(dialogue_ids: Sequence[str], k: int = 20) -> NDArray[np.int64]:
+    """(responses,) 0, 1, ...: at most `k` runs of neighbouring dialogues of about equal length.
+
+    For metrics that read all responses as one text: leaving out dialogues from anywhere would
+    join texts in as many places, which moves the value at random.
+    """
+    numbers = dialogue_numbers(dialogue_ids)
+    sizes = np.bincount(numbers)
+    middles = np.cumsum(sizes) - sizes / 2
+    of_dialogue = (middles * k / max(len(numbers), 1)).astype(np.int64)
+    return np.asarray(np.unique(of_dialogue, return_inverse=True)[1][numbers], dtype=np.int64)
+
+
 def dialogue_numbers(dialogue_ids: Sequence[str]) -> NDArray[np.int64]:
     """(responses,) the number of each dialogue, 0, 1, ... in order of first appearance."""
     numbers: dict[str, int] = {}

@@ -29,7 +29,7 @@ Subsets = Callable[[NDArray[np.bool_]], NDArray[np.float64]]
 """(k, groups) choices of groups that are kept to (k,) values; NaN where there is none."""
 
 _APART = (1, 2)
-_LEAST_LEFT = 0.25
+_LEAST_LEFT = 0.5
 _STEP = 1e-6
 _FEWEST_CARRIERS = 3
 """A mean that fewer dialogues make up says next to nothing of others."""
@@ -117,15 +117,16 @@ class PseudoValues:
         """Of the value, if other groups had been drawn (Busing and others 1999, eq. 10).
 
         What two groups contribute together moves the value when either is left out. The
-        jackknife counts that twice, so it is taken off once, as far as some of the pairs show
-        it (Efron and Stein 1981, eq. 4.2, for groups of any size).
+        jackknife counts that twice (Efron and Stein 1981, eq. 4.2, here for groups of any
+        size). Half of what some of the pairs show of it is taken off: where three groups and
+        more hold something in common, as n-grams do, the whole would be too much.
         """
         centre = (self.shares * self.parts).sum()
         squares = self.shares / (1 - self.shares) * (self.parts - centre) ** 2
         variance = float(squares.sum() / len(self.parts))
         if not len(self.joint):
             return variance
-        return max(variance - self._counted_twice, _LEAST_LEFT * variance)
+        return max(variance - self._counted_twice / 2, _LEAST_LEFT * variance)
 
     @property
     def _counted_twice(self) -> float:

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from lexicalrichness import LexicalRichness
 
 from dialbench.metrics.lexical import Length, Mattr, Mtld
-from dialbench.metrics.texts import Ragged
 
 responses = st.lists(
     st.lists(st.sampled_from("abcdef"), max_size=9).map(" ".join), min_size=1, max_size=9
@@ -100,20 +99,3 @@ def test_no_token_at_all_is_said(texts_of, metric):
     assert math.isnan(metric.score(statistics))
     assert math.isnan(metric.replicate(statistics))
     assert metric.reason(statistics) == "no response has a token"
-
-
-def test_the_smooth_estimate_of_mtld_is_mtld_of_all_and_near_it_of_parts():
-    generator = np.random.default_rng(12)
-    texts = Ragged.build(
-        [[str(w) for w in generator.zipf(1.3, generator.integers(0, 12))] for _ in range(400)]
-    )
-    groups = np.arange(400) % 20
-    kept = np.concatenate([np.ones((1, 20), bool), ~np.eye(20, dtype=bool)])
-    metric = Mtld("default")
-    smooth, exact = (
-        way(texts, groups, kept) for way in (metric.estimate_subsets, metric.score_subsets)
-    )
-    assert smooth[0] == pytest.approx(exact[0], rel=1e-12)
-    np.testing.assert_allclose(smooth[1:], exact[1:], rtol=0.05)
-    # Without the jumps that new beginnings of factors make.
-    assert smooth[1:].std() < exact[1:].std()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialbench.stats.folds import dialogue_numbers, fold_numbers, groups
+from dialbench.stats.folds import blocks, dialogue_numbers, fold_numbers, groups
 
 ids = st.lists(st.text(max_size=3), max_size=60)
 
@@ -83,3 +83,15 @@ def test_dialogues_are_numbered_as_they_come():
 def test_no_folds_at_all_is_refused():
     with pytest.raises(ValueError, match="k must be at least 1, not 0"):
         fold_numbers(["a"], 0)
+
+
+def test_blocks_are_neighbouring_dialogues_of_about_equal_length():
+    generator = np.random.default_rng(3)
+    dialogue = np.repeat(np.arange(150), generator.integers(1, 9, size=150))
+    found = blocks([f"d{number}" for number in dialogue])
+    assert (np.diff(found) >= 0).all()
+    assert found.max() == 19
+    assert all(len(set(found[dialogue == number])) == 1 for number in range(150))
+    assert np.ptp(np.bincount(found)) <= 2 * 8
+    assert blocks(["a", "b", "b", "a"]).tolist() == [0, 1, 1, 0]
+    assert blocks([]).tolist() == []
