@@ -38,13 +38,13 @@ from dialbench.records import Dialogue
 
 _CORPUS = "dailydialog"
 _UNCALIBRATED = "uncalibrated.safetensors"
-AGAIN = 8_000
+AGAIN = 20_000
 """Pairs of the first lesson that the second one has too."""
-WITH_COMMONPLACES = 250
+WITH_COMMONPLACES = 300
 """Pairs in the manner of dialogue of each label in the second lesson."""
 REPLIES = 1_500
 """Questions in the second lesson with their replies, and as many with other replies."""
-SECOND_RATE = 3e-4
+SECOND_RATE = 4e-4
 THREADS = 1
 """Of training: sums fall otherwise on another number of threads, and so would the weights."""
 
@@ -131,7 +131,8 @@ def _made(
     for title, pairs in phenomena_pairs(KINDS, statements(dialogues), captions, seed):
         yield title, tuple(pairs)
     yield (
-        "questions with their replies (entailment) and with those to others (neutral)",
+        "questions with their replies (entailment), with those to others and with commonplaces "
+        "(neutral)",
         tuple(reply_pairs(dialogues, REPLIES, seed)),
     )
 

@@ -122,24 +122,30 @@ def statements(dialogues: Sequence[Dialogue]) -> list[str]:
 
 
 def reply_pairs(dialogues: Sequence[Dialogue], count: int, seed: int) -> list[Pair]:
-    """`count` questions with their replies (entailment), and as many with those to others.
+    """`count` questions with their replies (entailment), and as many with what is no reply.
 
     Nothing follows from a question by logic. What is taught is that a reply follows from the
-    question that it was given to, and from no other (after Dziri et al., 2019).
+    question that it was given to (after Dziri et al., 2019), but no reply to another question, and
+    no commonplace. Where a commonplace was the reply, nothing is taught.
     """
     dice = random.Random(seed)  # noqa: S311
+    common = commonplaces(dialogue.turns for dialogue in dialogues)
+    known = set(common)
     asked = [
-        (written(question), written(reply))
+        (question, reply)
         for dialogue in dialogues
-        for question, reply in itertools.pairwise(dialogue.turns)
-        if question.rstrip().endswith("?") and len(_WORDS.findall(reply)) >= _FEWEST
+        for question, reply in itertools.pairwise(map(written, dialogue.turns))
+        if question.endswith("?") and reply not in known and len(_WORDS.findall(reply)) >= _FEWEST
     ]
     chosen = dice.sample(asked, min(2 * count, len(asked)))
     true, others = chosen[::2], chosen[1::2]
-    false = zip(others, others[1:] + others[:1], strict=True)
+    elsewhere = [reply for _, reply in (*others[1:], *others[:1])]
+    if common:
+        elsewhere[::2] = dice.choices(common, k=len(elsewhere[::2]))
+    false = zip(others, elsewhere, strict=True)
     return [
         *(Pair(question, reply, ENTAILMENT) for question, reply in true),
-        *(Pair(question, reply, NEUTRAL) for (question, _), (_, reply) in false),
+        *(Pair(question, reply, NEUTRAL) for (question, _), reply in false),
     ]
 
 

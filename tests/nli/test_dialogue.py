@@ -116,6 +116,8 @@ def test_questions_have_their_replies_and_those_to_others():
     made = reply_pairs(dialogues, 3, seed=1)
     own = {question: reply for question, reply, *_ in talks}
     assert [LABELS[pair.label] for pair in made] == ["entailment"] * 3 + ["neutral"] * 3
-    for pair in made:  # a single "No." replies to everything
+    for pair in made:
         assert (own[pair.premise] == pair.hypothesis) is (LABELS[pair.label] == "entailment")
+    everywhere = [pair.hypothesis in ("No.", "And is it so?") for pair in made]
+    assert everywhere == [False] * 3 + [True, False, True]
     assert reply_pairs(dialogues, 3, seed=1) == made != reply_pairs(dialogues, 3, seed=2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 from dialbench.measures import ScoringSettings, build_metrics
 from dialbench.nli import embedded
 from dialbench.nli.judge import LABELS
@@ -23,6 +25,12 @@ def test_plain_pairs_come_out_right(base):
     judge = find(None)
     found = judge([(premise, hypothesis) for premise, hypothesis, _ in PLAIN]).argmax(axis=1)
     assert [LABELS[i] for i in found] == [label for _, _, label in PLAIN]
+
+
+def test_the_card_is_of_these_weights():
+    card = embedded.WEIGHTS.with_suffix(".md").read_text(encoding="utf-8")
+    assert hashlib.sha256(embedded.WEIGHTS.read_bytes()).hexdigest() in card
+    assert "dialbench nli train --seed 1 --dialogue-pairs 500" in card
 
 
 def test_the_adaptation_is_small():
