@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dialbench.metrics.base import Metric
-from dialbench.metrics.ngrams import ngram_counts, ngrams, renumber
+from dialbench.metrics.ngrams import ngram_counts, ngrams, renumber, run_lengths
 from dialbench.metrics.overlap import NO_REFERENCES
 from dialbench.metrics.texts import Paired, Ragged, Texts
 
@@ -20,6 +20,7 @@ _CELLS = 1 << 21
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+N = TypeVar("N", np.int64, np.float64)
 Terms = tuple[Ints, Ints, Ints]
 Matrix = Any  # scipy's sparse arrays have no types
 
@@ -200,8 +201,8 @@ def _divided(some: Floats, all_: NDArray[Any], otherwise: float = 0.0) -> Floats
 
 def _terms(texts: Ints, codes: Ints, kinds: int) -> Terms:
     """Text, code and count of each different n-gram of each text, ascending."""
-    keys, counts = np.unique(texts * kinds + codes, return_counts=True)
-    return keys // kinds, keys % kinds, counts
+    keys, counts = run_lengths(texts * kinds + _ascending(texts, codes))
+    return *np.divmod(keys, kinds), counts
 
 
 def _looked_up(keys: Ints, values: Floats, wanted: Ints) -> Floats:
@@ -212,8 +213,18 @@ def _looked_up(keys: Ints, values: Floats, wanted: Ints) -> Floats:
 
 
 def _sums(texts: Ints, values: Floats, count: int) -> Floats:
-    """(count,) sum of the values of each text."""
+    """(count,) sum of the values of each text; `texts` ascends."""
     # In ascending order, so that the numbering of words changes no bit.
-    order = np.lexsort((values, texts))
-    sums = np.bincount(texts[order], weights=values[order], minlength=count)
-    return sums.astype(np.float64)
+    ordered = _ascending(texts, values)
+    return np.bincount(texts, weights=ordered, minlength=count).astype(np.float64)
+
+
+def _ascending(texts: Ints, values: NDArray[N]) -> NDArray[N]:
+    """The values in ascending order within each text; `texts` ascends."""
+    sizes = np.bincount(texts)
+    starts, ordered = np.cumsum(sizes) - sizes, values.copy()
+    # Many short rows of one size sort several times faster than all values by text.
+    for size in np.flatnonzero(np.bincount(sizes)[2:]) + 2:
+        places = starts[sizes == size][:, None] + np.arange(size)
+        ordered[places] = np.sort(values[places], axis=1)
+    return ordered

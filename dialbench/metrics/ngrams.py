@@ -116,17 +116,22 @@ def occurrences(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np
         counts = np.bincount(codes)
         different = np.flatnonzero(counts)
         return different, counts[different]
-    ordered = np.sort(codes)
-    ends = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]), len(ordered) - 1)
-    return ordered[ends], np.diff(ends, prepend=-1)
+    return run_lengths(np.sort(codes))
+
+
+def run_lengths(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The code of each run of equal ones, and its length."""
+    ends = np.flatnonzero(np.append(codes[1:] != codes[:-1], True)[: len(codes)])
+    return codes[ends], np.diff(ends, prepend=-1)
 
 
 def renumber(codes: NDArray[np.int64]) -> NDArray[np.int64]:
     """The codes, 0 or more, as numbers 0, 1, ... without gaps and in the same order."""
     order = stable_order(codes)
     ordered = codes[order]
+    changes = np.append(False, ordered[1:] != ordered[:-1])[: len(codes)]
     numbers = np.empty(len(codes), np.int64)
-    numbers[order] = np.cumsum(np.append(False, ordered[1:] != ordered[:-1])[: len(codes)])
+    numbers[order] = np.cumsum(changes, out=ordered)
     return numbers
 
 
