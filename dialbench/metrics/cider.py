@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from dialbench.metrics.base import Metric
 from dialbench.metrics.ngrams import ngram_counts, ngrams, renumber, run_lengths
 from dialbench.metrics.overlap import NO_REFERENCES
-from dialbench.metrics.texts import Paired, Ragged, Texts
+from dialbench.metrics.texts import Interner, Paired, Ragged, Texts
 
 _ORDERS, _SIGMA = 4, 6.0
-_CELLS = 1 << 21
+_CELLS, _BLOCK = 1 << 24, 1 << 15
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-N = TypeVar("N", np.int64, np.float64)
+N = TypeVar("N", np.int32, np.float64)
 Terms = tuple[Ints, Ints, Ints]
 Matrix = Any  # scipy's sparse arrays have no types
 
@@ -68,11 +68,14 @@ class Cider(Metric[Paired]):
         weights = 10 / _ORDERS * _penalties(pairs) / pairs.owned[pairs.owners]
         sums = np.zeros(len(kept))
         for n in range(1, _ORDERS + 1):
-            choices = _Choices.of(pairs, n, groups, kept.shape[1])
-            for part in choices.parts(len(kept)):
-                likeness = choices.likeness(kept[part], sizes[part])
-                counted = kept[part].T[groups[pairs.owners]]
-                sums[part] += weights @ np.where(counted, likeness, 0.0)
+            grams, kinds = _numbered(pairs, n)
+            row, documents = _documents_by_group(grams, kinds, groups, kept.shape[1])
+            for part in _parts(len(kept), len(documents)):
+                squares = _squared_idf(documents, kept[part], sizes[part])
+                for examples, references, block in _blocks(grams):
+                    likeness = _Vectors.of(block, kinds, row, len(documents)).likeness(squares)
+                    counted = kept[part].T[groups[examples][block.owners]]
+                    sums[part] += weights[references] @ np.where(counted, likeness, 0.0)
         return _divided(sums, sizes, otherwise=math.nan)
 
     def count(self, statistics: Paired) -> int:
@@ -103,92 +106,131 @@ def _penalties(pairs: Paired) -> Floats:
     return penalties
 
 
+def _numbered(pairs: Paired, n: int) -> tuple[Paired, int]:
+    """The texts as numbers of their n-grams, and how many different ones there are."""
+    texts = (pairs.responses, pairs.references)
+    codes = renumber(ngrams(Ragged.concatenate(texts), n))
+    kinds = int(codes.max(initial=0)) + 1
+    bounds = [np.append(0, np.cumsum(ngram_counts(each, n))) for each in texts]
+    parts = np.split(codes.astype(np.int32), bounds[0][-1:])
+    responses, references = (Ragged(*own, Interner()) for own in zip(parts, bounds, strict=True))
+    return Paired(responses, references, pairs.owned), kinds
+
+
+def _blocks(grams: Paired) -> Iterator[tuple[slice, slice, Paired]]:
+    """Some examples at a time: which ones, which references, and these."""
+    bounds = np.append(0, np.cumsum(grams.owned))
+    for start in range(0, len(grams), _BLOCK):
+        stop = min(start + _BLOCK, len(grams))
+        references = slice(int(bounds[start]), int(bounds[stop]))
+        yield (
+            slice(start, stop),
+            references,
+            Paired(
+                grams.responses.part(start, stop),
+                grams.references.part(references.start, references.stop),
+                grams.owned[start:stop],
+            ),
+        )
+
+
 def _likeness(pairs: Paired, n: int) -> Floats:
     """(references,) clipped cosine of the tf-idf vectors of each reference and its response."""
-    (text, code, count), (reference, their_code, their_count), kinds = _vectors(pairs, n)
-    owner = pairs.owners[reference]
-    documents = _terms(owner, their_code, kinds)[1]
-    idf = math.log(len(pairs)) - np.log(np.maximum(np.bincount(documents, minlength=kinds), 1))
+    grams, kinds = _numbered(pairs, n)
+    documents = np.maximum(_documents(grams, kinds), 1)
+    idf = math.log(len(pairs)) - np.log(documents)
+    return np.concatenate([_cosines(block, kinds, idf) for _, _, block in _blocks(grams)])
+
+
+def _documents(grams: Paired, kinds: int) -> Ints:
+    """(kinds,) how many examples have each n-gram in a reference."""
+    documents = np.zeros(kinds, np.int64)
+    for _, _, block in _blocks(grams):
+        np.add.at(documents, _in_examples(block, kinds)[1], 1)
+    return documents
+
+
+def _cosines(block: Paired, kinds: int, idf: Floats) -> Floats:
+    text, code, count = _in_texts(block.responses, kinds)
+    reference, their_code, their_count = _in_texts(block.references, kinds)
     own, other = count * idf[code], their_count * idf[their_code]
-    meets = _looked_up(text * kinds + code, own, owner * kinds + their_code)
-    products = _sums(reference, np.minimum(meets, other) * other, len(pairs.references))
-    norms = np.sqrt(_sums(text, own**2, len(pairs)))[pairs.owners]
-    norms *= np.sqrt(_sums(reference, other**2, len(pairs.references)))
+    wanted = block.owners[reference] * kinds + their_code
+    meets = _looked_up(text * kinds + code, own, wanted)
+    products = _sums(reference, np.minimum(meets, other) * other, len(block.references))
+    norms = np.sqrt(_sums(text, own**2, len(block)))[block.owners]
+    norms *= np.sqrt(_sums(reference, other**2, len(block.references)))
     return _divided(products, norms)
 
 
-def _vectors(pairs: Paired, n: int) -> tuple[Terms, Terms, int]:
-    """n-grams of responses and of references, and how many different ones there are."""
-    codes = renumber(ngrams(Ragged.concatenate([pairs.responses, pairs.references]), n))
-    kinds = int(codes.max(initial=0)) + 1
-    of_responses = ngram_counts(pairs.responses, n)
-    mine, theirs = np.split(codes, [of_responses.sum()])
-    of_references = ngram_counts(pairs.references, n)
-    return (
-        _terms(np.repeat(np.arange(len(pairs)), of_responses), mine, kinds),
-        _terms(np.repeat(np.arange(len(pairs.references)), of_references), theirs, kinds),
-        kinds,
-    )
+def _documents_by_group(grams: Paired, kinds: int, groups: Ints, count: int) -> tuple[Ints, Floats]:
+    """(kinds,) the row of each n-gram, (rows, groups) examples with it in a reference.
+
+    N-grams of at most one example, whose idf is the highest in every choice, share row 0, which
+    counts none.
+    """
+    several = _documents(grams, kinds) > 1
+    row = np.where(several, np.cumsum(several), 0)
+    documents = np.zeros((int(row.max(initial=0)) + 1, count))
+    for examples, _, block in _blocks(grams):
+        example, code, _ = _in_examples(block, kinds)
+        there = several[code]
+        np.add.at(documents, (row[code[there]], groups[examples][example[there]]), 1)
+    return row, documents
+
+
+def _squared_idf(documents: Floats, kept: NDArray[np.bool_], sizes: Ints) -> Floats:
+    """(rows, k) where only the kept groups count."""
+    found: Floats = np.log(np.maximum(sizes, 1)) - np.log(np.maximum(documents @ kept.T, 1))
+    return found**2
+
+
+def _parts(choices: int, rows: int) -> Iterator[slice]:
+    """So many choices, in parts that do not take too much memory at a time."""
+    step = max(1, _CELLS // rows)
+    return (slice(start, start + step) for start in range(0, choices, step))
 
 
 @dataclass(frozen=True)
-class _Choices:
+class _Vectors:
     """What the likeness of unions of groups needs of the n-grams of one length.
 
     A squared weight is a squared count times a squared idf, so norms and products are matrices
     times the squared idf of each choice.
 
     Attributes:
-        documents: (rows, groups) examples of each group with an n-gram in a reference; those with
-            at most one in all, whose idf is the highest in every choice, share the first row.
         responses: (responses, rows) squared counts.
         references: (references, rows) squared counts.
         products: (references, rows) counts clipped to the reference's, times the reference's.
         owners: (references,) the response of each.
     """
 
-    documents: Floats
     responses: Matrix
     references: Matrix
     products: Matrix
     owners: Ints
 
     @classmethod
-    def of(cls, pairs: Paired, n: int, groups: Ints, count: int) -> _Choices:
+    def of(cls, block: Paired, kinds: int, row: Ints, rows: int) -> _Vectors:
         from scipy.sparse import csr_array
 
-        own, other, kinds = _vectors(pairs, n)
-        owner = pairs.owners[other[0]]
-        example, code, _ = _terms(owner, other[1], kinds)
-        several = np.bincount(code, minlength=kinds) > 1
-        row = np.cumsum(several) * several
-        rows = int(row.max(initial=0)) + 1
-        cells = row[code] * count + groups[example]
-        documents = np.bincount(cells, several[code], rows * count).astype(np.float64)
-        counts = own[2].astype(np.float64)
-        meets = _looked_up(own[0] * kinds + own[1], counts, owner * kinds + other[1])
+        text, code, count = _in_texts(block.responses, kinds)
+        reference, their_code, their_count = _in_texts(block.references, kinds)
+        wanted = block.owners[reference] * kinds + their_code
+        meets = _looked_up(text * kinds + code, count.astype(np.float64), wanted)
 
         def matrix(text: Ints, code: Ints, values: NDArray[Any], size: int) -> Matrix:
             return csr_array((values.astype(np.float64), (text, row[code])), (size, rows))
 
-        size = len(pairs.references)
+        size = len(block.references)
         return cls(
-            documents.reshape(rows, count),
-            matrix(*own[:2], own[2] ** 2, len(pairs)),
-            matrix(*other[:2], other[2] ** 2, size),
-            matrix(*other[:2], np.minimum(meets, other[2]) * other[2], size),
-            pairs.owners,
+            matrix(text, code, count**2, len(block)),
+            matrix(reference, their_code, their_count**2, size),
+            matrix(reference, their_code, np.minimum(meets, their_count) * their_count, size),
+            block.owners,
         )
 
-    def parts(self, count: int) -> Iterator[slice]:
-        """So many choices, in parts that do not take too much memory at a time."""
-        step = max(1, _CELLS // max(len(self.documents), len(self.owners), 1))
-        return (slice(start, start + step) for start in range(0, count, step))
-
-    def likeness(self, kept: NDArray[np.bool_], sizes: Ints) -> Floats:
-        """(references, k) clipped cosines where only the kept groups count."""
-        documents = np.maximum(self.documents @ kept.T, 1)
-        squares = (np.log(np.maximum(sizes, 1)) - np.log(documents)) ** 2
+    def likeness(self, squares: Floats) -> Floats:
+        """(references, k) clipped cosines by (rows, k) squared idf."""
         norms = np.sqrt(self.responses @ squares)[self.owners]
         norms *= np.sqrt(self.references @ squares)
         return _divided(self.products @ squares, norms)
@@ -199,8 +241,18 @@ def _divided(some: Floats, all_: NDArray[Any], otherwise: float = 0.0) -> Floats
     return np.asarray(np.divide(some, all_, out=out, where=all_ > 0))
 
 
-def _terms(texts: Ints, codes: Ints, kinds: int) -> Terms:
+def _in_texts(grams: Ragged, kinds: int) -> Terms:
     """Text, code and count of each different n-gram of each text, ascending."""
+    return _terms(np.repeat(np.arange(len(grams)), grams.lengths), grams.values, kinds)
+
+
+def _in_examples(block: Paired, kinds: int) -> Terms:
+    """As `_in_texts`, the references of an example being one text."""
+    owners = np.repeat(block.owners, block.references.lengths)
+    return _terms(owners, block.references.values, kinds)
+
+
+def _terms(texts: Ints, codes: NDArray[np.int32], kinds: int) -> Terms:
     keys, counts = run_lengths(texts * kinds + _ascending(texts, codes))
     return *np.divmod(keys, kinds), counts
 

@@ -79,7 +79,7 @@ class Mtld(_Joined):
         """(k,) values; only factors near responses left out are read again."""
         holding = kept[:, np.unique(groups[statistics.lengths > 0])].any(axis=1)
         values = np.full(len(kept), np.nan)
-        gapped = statistics.once(GappedMtld)
+        gapped = GappedMtld(statistics)
         for choice in np.flatnonzero(holding):
             values[choice] = gapped.value(runs(statistics, ~kept[choice][groups]))
         return values
@@ -117,5 +117,5 @@ class Mattr(_Joined):
         self, statistics: Ragged, groups: NDArray[np.int64], kept: NDArray[np.bool_]
     ) -> NDArray[np.float64]:
         """(k,) values; only windows near responses left out are counted again."""
-        windows = statistics.once(Windows, self._window)
+        windows = Windows(statistics, self._window)
         return np.array([windows.mean(runs(statistics, chosen[groups])) for chosen in kept])
