@@ -60,7 +60,7 @@ def test_what_changes_only_speed_or_the_test_set_does_not_retrain() -> None:
 def test_options_win_over_the_preset_and_the_preset_over_the_paper() -> None:
     (task,) = Plan.of(Request(models="transformer[layers=3]", preset="quick")).tasks
     config = task.system.config(task.preset.system)
-    assert (config.layers, config.embedding, config.dropout) == (3, 64, 0.1)
+    assert (config.layers, config.embedding, config.dropout) == (3, 64, 0.0)
     (paper,) = Plan.of(Request(models="transformer", preset="paper")).tasks
     config = paper.system.config(paper.preset.system)
     assert (config.layers, config.embedding, config.feed_forward) == (6, 300, 2048)
