@@ -8,7 +8,6 @@ pairs as it is, but says from which of them on a turn counts as following or con
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,5 +105,6 @@ def _plausible(sane: Sane) -> bool:
 
 def _lower_ends(kept: Iterable[tuple[Sane, Offsets]]) -> Iterator[tuple[float, Offsets | None]]:
     for sane, offsets in kept:
-        interval = dict(sane.margins)["ue"].interval
-        yield (-math.inf if interval is None else interval[0]), offsets
+        margin = dict(sane.margins)["ue"]
+        # Few dialogues have no interval; their margin is all there is.
+        yield (margin.value if margin.interval is None else margin.interval[0]), offsets

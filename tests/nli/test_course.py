@@ -113,8 +113,7 @@ def test_the_sanity_suite_knows_what_it_asks(reader, examples):
     assert count == 0  # nothing is said in three of the dialogues
     margin = dict(found.margins)["ue"]
     assert margin.value == pytest.approx(found.following[2] - unlike)
-    low, high = margin.interval
-    assert low < margin.value < high
+    assert margin.interval is None  # three dialogues are too few to tell
     assert 0 <= found.unlike <= 1
 
 
