@@ -4,7 +4,7 @@
 
 Prints one JSON object. Each peer is called as its users call it, on text whose tokens are separated
 by spaces. Ours is timed twice: anew for each peer from text to values, and once for the metrics of
-all peers as `dialbench score` computes them, with folds and intervals. Times are seconds of one
+all peers as `dialbench score` computes them, with intervals. Times are seconds of one
 processor, the least of three, so that other work on the machine counts little. Peers that are not
 installed are left out. nltk's self-BLEU grows with the square and gets fewer responses. The large
 set is a file that `dialbench score` reads and scores, with intervals, with every metric that counts
@@ -235,7 +235,7 @@ def compare(count: int, data: Path) -> dict[str, Any]:
     metrics = create([name for row in full for name in row["metrics"]], settings)
     _, ours_s = timed(score_responses, pairs, metrics)
     together = {"theirs_s": theirs_s, "ours_s": ours_s, "times_faster": theirs_s / ours_s}
-    return rows | {"all with every response, ours with folds and intervals": together}
+    return rows | {"all with every response, ours with intervals": together}
 
 
 def is_installed(peer: str) -> bool:
