@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
+__all__ = ["__version__", "check", "load_adapter", "load_corpus", "report", "run", "score"]
 
-_HOMES = {
+# Loaded when first used: torch and pandas take seconds, and `dialbench --help` needs neither.
+_MODULES = {
+    "check": "dialbench.checking",
+    "load_adapter": "dialbench.bench",
+    "load_corpus": "dialbench.corpora.base",
+    "report": "dialbench.bench",
     "run": "dialbench.bench",
     "score": "dialbench.scoring",
-    "report": "dialbench.bench",
-    "check": "dialbench.checking",
-    "load_corpus": "dialbench.corpora.base",
-    "load_adapter": "dialbench.bench",
 }
-__all__ = ["__version__", *_HOMES]
+
+if TYPE_CHECKING:
+    from dialbench.bench import load_adapter, report, run
+    from dialbench.checking import check
+    from dialbench.corpora.base import load_corpus
+    from dialbench.scoring import score
+else:  # Unseen by type checkers, which would accept any name otherwise.
+
+    def __getattr__(name: str) -> object:
+        if name not in _MODULES:
+            raise AttributeError(f"module 'dialbench' has no attribute {name!r}")
+        return getattr(import_module(_MODULES[name]), name)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'dialbench' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
