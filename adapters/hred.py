@@ -62,7 +62,8 @@ class HREDModel(Unattended):
         self.encoder = RecurrentEncoder(e, h, layers, dropout)
         self.context = ContextEncoder(2 * h + beside_turns, h, layers, dropout)
         self.bridge = nn.Linear(h + beside_context, layers * h)
-        # With less, the decoder learns to write long before it notices the context (docs/log.md).
+        # With less, the decoder learns to write long before it notices the context
+        # (docs/findings/2026-11-21-hred-ignores-context.md).
         nn.init.xavier_uniform_(self.bridge.weight.detach()[:, :h], 3.0)
         self.decoder = StackedGRU(e, h, layers, dropout)
         self.output = WordOutput(h, vocabulary)

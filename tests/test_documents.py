@@ -28,6 +28,38 @@ def commands(document: str) -> list[list[str]]:
     return [shlex.split(line, comments=True) for line in lines if line.startswith("dialbench run")]
 
 
+def pages() -> list[Path]:
+    """Every document of the checkout."""
+    return [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/**/*.md")]
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"(?m)^#+ (.*)$", page.read_text(encoding="utf-8"))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_to_pages_and_headings(page: Path) -> None:
+    for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        path, _, anchor = link.partition("#")
+        target = page.parent / path if path else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+def test_every_finding_has_its_date_and_its_row_in_the_index() -> None:
+    folder = ROOT / "docs/findings"
+    index = (folder / "README.md").read_text(encoding="utf-8")
+    for page in set(folder.glob("*.md")) - {folder / "README.md"}:
+        text = page.read_text(encoding="utf-8")
+        date, heading = page.name[:10], text.splitlines()[0].removeprefix("# ")
+        assert f"\n- Date: {date}" in text, page.name
+        (row,) = (row for row in index.splitlines() if f"[page]({page.name})" in row)
+        assert row.startswith(f"| {date} | {heading} |")
+        assert ("\n> " in text) == (not row.endswith("|  |")), f"superseded or not: {page.name}"
+
+
 @pytest.mark.parametrize("document", ["README.md", "docs/adding-an-adapter.md"])
 def test_the_worked_example_makes_a_row(
     document: str,
