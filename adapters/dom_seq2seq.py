@@ -18,7 +18,7 @@ from typing import Any, cast
 import numpy as np
 from torch import nn
 
-from dialbench.adapter import Adapter, Card, Run
+from dialbench.adapter import Adapter, Card, Run, first_share
 from dialbench.errors import SystemFailed
 from dialbench.neural.data import Batch, Encoded, Ints, Ragged
 from dialbench.neural.decoding import beam_search
@@ -102,11 +102,13 @@ class DOMSeq2Seq(LSTMAdapter):
         held_found = self.domains.logs(held.source).argmax(1).numpy()
         model = cast(Any, self._fresh_model(run))
         lost = tokens = 0.0
+        left = len(model.generators)
         for domain, generator in enumerate(model.generators):
             take(generator, weights_of(base, self))
             own = _of_domain(data, found.numpy(), domain), _of_domain(held, held_found, domain)
             size = float(held.target.lengths[held_found == domain].sum())
-            lost += size * self._train(generator, *own, run, domain)
+            stage = replace(run, deadline=first_share(run.deadline, left - domain))
+            lost += size * self._train(generator, *own, stage, domain)
             tokens += size
         loss = lost / tokens
         self.history = continued(base.history, {"valid_loss": loss, "valid_nll": loss})

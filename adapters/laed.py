@@ -303,6 +303,11 @@ class LAEDTrainer(Trainer):
     def _first(self) -> int:
         return self.config.autoencoder_updates // self.epoch_length
 
+    @property
+    def untrained(self) -> bool:
+        """As of `Trainer`; the first stage learns no answers."""
+        return self.history.epoch <= self._first
+
     def _goes_on(self) -> bool:
         # Losses of before say nothing: patience begins with the first epoch that learns answers.
         return self.history.epoch <= self._first or super()._goes_on()

@@ -20,6 +20,7 @@ import json
 import math
 import re
 import sys
+import time
 import types
 import typing
 from collections.abc import Iterable, Mapping, Sequence
@@ -57,6 +58,7 @@ class Run:
         settings: the preset's values for systems (sizes, epochs, ...), by config field name.
         progress: where to report.
         base: the trained system that this one starts from, as `Adapter.starts_from` asked.
+        deadline: when training must end, as `time.time` counts; None for never.
     """
 
     seed: int
@@ -65,6 +67,20 @@ class Run:
     settings: Mapping[str, Any] = field(default_factory=dict)
     progress: Progress = field(default_factory=Progress)
     base: Adapter | None = None
+    deadline: float | None = None
+
+    @property
+    def overdue(self) -> bool:
+        """Whether training must end now."""
+        return self.deadline is not None and time.time() >= self.deadline
+
+
+def first_share(deadline: float | None, parts: int) -> float | None:
+    """When the first of so many must end that share the time until `deadline`; None for never."""
+    if deadline is None:
+        return None
+    now = time.time()
+    return now + max(0.0, deadline - now) / parts
 
 
 @dataclass(frozen=True)

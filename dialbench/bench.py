@@ -57,6 +57,7 @@ def run(
     progress: Mode = "none",
     formats: Sequence[str] = FORMATS,
     answers_only: bool = False,
+    deadline: float | None = None,
 ) -> Outcome:
     """Trains, answers, scores, tests and reports; does only what is not done yet.
 
@@ -71,6 +72,7 @@ def run(
         progress: rich, plain or none.
         formats: as of `report`.
         answers_only: stop before scoring, which needs more packages than training does.
+        deadline: seconds after which training stops; each system answers with its best epoch.
 
     Returns:
         What it came to; a failed system is a failed result, not an exception.
@@ -79,13 +81,15 @@ def run(
         DialbenchError: the request cannot be met, or the disk refuses.
     """
     request = request or Request()
+    until = None if deadline is None else time.time() + deadline
     plan = Plan.of(request)
     store = Store(Path(out))
     with store.writing(), Board(progress) as board:
         for name, reason in plan.skipped.items():
             board.say(f"warning: {name} is skipped: {reason}")
         scorers = [] if answers_only else _scorers(plan, scoring, request, store, board)
-        _do(plan, request, Worker(store, _device(device), board, overwrite), jobs)
+        worker = Worker(store, _device(device), board, overwrite, deadline=until)
+        _do(plan, request, worker, jobs)
         for scorer in scorers:
             scorer.score(plan, board)
         results = store.results(None, [task.job for task in plan.tasks])

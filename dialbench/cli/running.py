@@ -51,6 +51,12 @@ from dialbench.errors import InputError
     metavar="N",
     help="Systems at once, a process each.  [default: on a CPU one a core, at most 4]",
 )
+@click.option(
+    "--deadline",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="Stop training after so many seconds and answer with the best epochs.",
+)
 @data_option
 @click.option("--out", type=click.Path(path_type=Path), default="results/runs", show_default=True)
 @click.option("--plugin", "plugins", multiple=True, type=click.Path(path_type=Path))
@@ -85,6 +91,7 @@ def run(
     samples: int | None,
     device: str,
     jobs: int | None,
+    deadline: float | None,
     data: Path | None,
     out: Path,
     plugins: tuple[Path, ...],
@@ -140,6 +147,7 @@ def run(
         progress=progress,  # type: ignore[arg-type]
         formats=formats,
         answers_only=answers_only,
+        deadline=deadline,
     )
     print_tables(outcome.tables)
     print_files(outcome.files)

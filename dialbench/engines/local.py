@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from dialbench.engines.work import Worker
 from dialbench.plan import Task
 
 
-def run(tasks: Iterable[Task], worker: Worker) -> None:
+def run(tasks: Sequence[Task], worker: Worker) -> None:
     """Does all tasks in order; one that fails does not stop the others."""
-    for task in tasks:
-        worker.do(task)
+    for number, task in enumerate(tasks):
+        waiting = [task for task in tasks[number:] if worker.wanted(task)]
+        worker.do(task, worker.until(task, waiting, jobs=1))

@@ -101,8 +101,9 @@ class _WorkerPool:
             Whether any process has a task.
         """
         for task in list(self.waiting):
-            trained_now = {name for worker in self._busy() for name in _trainings(worker.task)}
-            if trained_now & _trainings(task):
+            busy = [worker.task for worker in self._busy() if worker.task is not None]
+            trained_now = {name for other in busy for name in self._shared(other)}
+            if trained_now & self._shared(task):
                 continue
             while task in self.waiting and (worker := self._idle_worker()) is not None:
                 self._give(worker, task)
@@ -131,14 +132,19 @@ class _WorkerPool:
             worker.process.kill()
             worker.process.join()
 
+    def _shared(self, task: Task) -> set[str]:
+        """Fingerprints of missing trainings, and of responses that others have too."""
+        return {task.answers_fingerprint} | self.worker.missing(task)
+
     def _busy(self) -> list[_WorkerProcess]:
         return [worker for worker in self.workers if worker.task is not None]
 
     def _give(self, worker: _WorkerProcess, task: Task) -> None:
+        until = self.worker.until(task, self.waiting, self.jobs)
         self.waiting.remove(task)
         worker.task, worker.begun = task, False
         try:
-            worker.line.send((task.job.fingerprint, self.worker.memory))
+            worker.line.send((task.job.fingerprint, self.worker.memory, until))
         except OSError:
             self._on_crash(worker)
 
@@ -213,15 +219,6 @@ def _undisturbed() -> Iterator[None]:
             signal.raise_signal(late)
 
 
-def _trainings(task: Task | None) -> set[str]:
-    """Fingerprints of what must be trained for a task, and of responses that others have too."""
-    found = {task.answers_fingerprint} if task is not None else set()
-    while task is not None:
-        found.add(task.job.training_fingerprint)
-        task = task.base
-    return found
-
-
 def _end_of(code: int | None) -> str:
     if code is None or code >= 0:
         return f"ended with exit status {code}"
@@ -274,20 +271,20 @@ def _serve(
 
 
 def _work(line: Connection, relay: _Relay, request: Request, worker: Worker) -> None:
-    orders: SimpleQueue[tuple[str, Memory]] = SimpleQueue()
+    orders: SimpleQueue[tuple[str, Memory, float | None]] = SimpleQueue()
     threading.Thread(target=_receive, args=(line, orders), daemon=True).start()
     try:
         tasks = {task.job.fingerprint: task for task in Plan.of(request).tasks}
         while True:
-            fingerprint, worker.memory = orders.get()
+            fingerprint, worker.memory, until = orders.get()
             relay.send("begun", None)
-            worker.do(_found(tasks, fingerprint))
+            worker.do(_found(tasks, fingerprint), until)
             relay.send("done", worker.memory)
     except DialbenchError as error:
         relay.send("broken", error)
 
 
-def _receive(line: Connection, orders: SimpleQueue[tuple[str, Memory]]) -> None:
+def _receive(line: Connection, orders: SimpleQueue[tuple[str, Memory, float | None]]) -> None:
     try:
         while True:
             orders.put(line.recv())

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from dialbench.adapter import Adapter, Run
+from dialbench.adapter import Adapter, Run, first_share
 from dialbench.errors import DialbenchError, SystemFailed
 from dialbench.plan import Task
 from dialbench.progress import Display, JobProgress
@@ -50,6 +51,7 @@ class Worker:
         overwrite: `missing` does what is not finished, `always` begins anew, `never` leaves
             alone whatever was ever begun.
         memory: of the run so far.
+        deadline: when all training must end, as `time.time` counts; None for never.
     """
 
     store: Store
@@ -57,9 +59,14 @@ class Worker:
     board: Display
     overwrite: Overwrite = "missing"
     memory: Memory = field(default_factory=Memory)
+    deadline: float | None = None
 
-    def do(self, task: Task) -> None:
+    def do(self, task: Task, until: float | None = None) -> None:
         """Brings a job to its end: responses, or the status "failed" with its reason.
+
+        Args:
+            task: the job and what it takes.
+            until: when its training must end, as `time.time` counts; None for never.
 
         Raises:
             DialbenchError: the disk or a file is at fault, not the system.
@@ -73,7 +80,7 @@ class Worker:
         progress = JobProgress(self.board, str(job))
         start = time.monotonic()
         try:
-            self._answer(task, progress)
+            self._answer(task, progress, until)
         except KeyboardInterrupt:
             store.set_status(job, "interrupted", "interrupted by the user")
             raise
@@ -96,6 +103,31 @@ class Worker:
             return False
         return self.store.status(task.job) != "done"
 
+    def missing(self, task: Task | None) -> set[str]:
+        """Fingerprints of what must still be trained for a task."""
+        fingerprints = set()
+        while task is not None:
+            if self._lacks(task.job):
+                fingerprints.add(task.job.training_fingerprint)
+            task = task.base
+        return fingerprints
+
+    def until(self, task: Task, waiting: Sequence[Task], jobs: int) -> float | None:
+        """When the training of a task must end so that those which wait have a share of the time.
+
+        Args:
+            task: to be done next.
+            waiting: what is still to be done, this task included.
+            jobs: how many go on at once.
+        """
+        if self.deadline is None:
+            return None
+        own, first = self.missing(task), task.job.training_fingerprint
+        others = {t.job.training_fingerprint: self.missing(t) for t in waiting}
+        left = [name for name, missing in others.items() if name in missing]
+        awaited = any(name != first and others[name] & own for name in left)
+        return first_share(self.deadline, max(-(-len(left) // jobs), 1 + awaited))
+
     def give_up(self, task: Task, reason: str, told: str = "") -> None:
         """Marks a task as failed and shows it as `told`, by default the reason."""
         self.store.set_status(task.job, "failed", reason)
@@ -106,8 +138,8 @@ class Worker:
         log = self.store.write_log(task.job, "".join(traceback.format_exception(error)))
         self.give_up(task, text, f"{text} (log: {log})")
 
-    def _answer(self, task: Task, progress: JobProgress) -> None:
-        adapter = _load(task, self._trained(task) or self._train(task, progress))
+    def _answer(self, task: Task, progress: JobProgress, until: float | None) -> None:
+        adapter = _load(task, self._trained(task) or self._train(task, progress, until))
         if (same := self._same_answers(task)) is not None:
             self._copy(task, same, progress)
             return
@@ -147,12 +179,14 @@ class Worker:
 
     def _trained(self, task: Task) -> Path | None:
         """Where the trained system lies, unless it is still to be trained."""
-        fingerprint = task.job.training_fingerprint
-        if self.overwrite == "always" and fingerprint not in self.memory.retrained:
-            return None
-        return self.store.trained(task.job)
+        return None if self._lacks(task.job) else self.store.trained(task.job)
 
-    def _train(self, task: Task, progress: JobProgress) -> Path:
+    def _lacks(self, job: Job) -> bool:
+        again = self.overwrite == "always"
+        anew = again and job.training_fingerprint not in self.memory.retrained
+        return anew or not self.store.has_trained(job)
+
+    def _train(self, task: Task, progress: JobProgress, until: float | None) -> Path:
         """Trains a system, and before it what it starts from; one that failed is not tried again.
 
         Returns:
@@ -162,7 +196,7 @@ class Worker:
         if job.training_fingerprint in self.memory.failures:
             raise SystemFailed(self.memory.failures[job.training_fingerprint])
         try:
-            self._learn(task, progress)
+            self._learn(task, progress, until)
         except KeyboardInterrupt:
             raise
         except BaseException as error:
@@ -173,24 +207,25 @@ class Worker:
             raise SystemFailed("the trained system was not kept", where=str(job))
         return folder
 
-    def _learn(self, task: Task, progress: JobProgress) -> None:
+    def _learn(self, task: Task, progress: JobProgress, until: float | None) -> None:
         job, store = task.job, self.store
-        base, notes = self._base(task)
+        base, notes = self._base(task, first_share(until, 2))
         adapter = task.system.build(task.preset.system)
         run = self._run(task, progress, fresh=self.overwrite == "always", base=base)
-        adapter.fit(task.dataset.train, task.dataset.valid, run)
+        adapter.fit(task.dataset.train, task.dataset.valid, replace(run, deadline=until))
         notes += progress.notes
         store.commit_trained(job, adapter.save, adapter.facts(), adapter.curve(), notes)
         self.memory.retrained.add(job.training_fingerprint)
 
-    def _base(self, task: Task) -> tuple[Adapter | None, list[str]]:
+    def _base(self, task: Task, until: float | None) -> tuple[Adapter | None, list[str]]:
         """What a task's system starts from, trained if it is not yet, and what it warned of."""
         base = task.base
         if base is None:
             return None, []
         name = base.system.name
         try:
-            folder = self._trained(base) or self._train(base, _BaseProgress(self.board, task))
+            folder = self._trained(base)
+            folder = folder or self._train(base, _BaseProgress(self.board, task), until)
             adapter = _load(base, folder)
         except KeyboardInterrupt:
             raise

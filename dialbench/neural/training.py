@@ -143,11 +143,18 @@ class Trainer:
         ]
 
     def fit(self) -> History:
-        """Trains to the end, from the last finished epoch if there is one."""
+        """Trains to the end, from the last finished epoch if there is one.
+
+        At the run's deadline the epoch under way ends early and is validated like any other.
+
+        Raises:
+            SystemFailed: the loss is lost, or the deadline came before anything was learnt.
+        """
         self._resume()
         with torch.random.fork_rng(devices=self._cuda_devices()):
-            while self._goes_on():
+            while self._goes_on() and not self.run.overdue:
                 self._epoch()
+        self._check_deadline()
         if self.history.epoch:
             weights, _ = checkpoint.read(self._best_file)
             checkpoint.restore(self.model, weights, self._best_file)
@@ -184,6 +191,28 @@ class Trainer:
     def _goes_on(self) -> bool:
         waited = self.history.epoch - self.history.best_epoch
         return self.history.epoch < self.epochs and waited < self.config.patience
+
+    @property
+    def untrained(self) -> bool:
+        """Whether no epoch has been finished that an answer could come from."""
+        return not self.history.epoch
+
+    def _check_deadline(self) -> None:
+        """Says what the deadline has cost."""
+        history = self.history
+        if self.run.deadline is None:
+            return
+        if self.untrained:
+            raise SystemFailed(
+                "the deadline came before it had learnt anything",
+                where="training",
+                hint="Allow more time, or train fewer systems.",
+            )
+        if self._goes_on() or history.step < history.epoch * self.epoch_length:
+            self.run.progress.warn(
+                f"training was stopped by the deadline in epoch {history.epoch} of at most"
+                f" {self.epochs}, after {history.step:,} updates"
+            )
 
     def _cuda_devices(self) -> list[int]:
         device = torch.device(self.run.device)
@@ -224,6 +253,8 @@ class Trainer:
         for index, batch_rows in enumerate(rows):
             sums.add(self._update(batch_rows))
             meter.tell(index + 1, sums)
+            if self.run.overdue:
+                break
         return sums.means()
 
     def _update(self, rows: Any) -> Losses:

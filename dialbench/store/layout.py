@@ -113,6 +113,10 @@ class Store:
             _compare(folder / name, sha256)
         return folder
 
+    def has_trained(self, job: Job) -> bool:
+        """Whether the system is trained; its files are not looked at."""
+        return self._trained_record(job) is not None
+
     def weights(self, job: Job) -> dict[str, str]:
         """The sha256 of each file of the trained system, compared with the file; {} if untrained.
 

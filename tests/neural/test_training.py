@@ -60,8 +60,8 @@ class Warnings(Progress):
 def fit(toy, train, valid, tmp_path):
     """Fits a toy in a folder of its own, or in one that was begun."""
 
-    def fit(folder="run", seed=3, progress=None, **options):
-        run = Run(seed, folder=tmp_path / folder, progress=progress or Progress())
+    def fit(folder="run", seed=3, progress=None, deadline=None, **options):
+        run = Run(seed, "cpu", tmp_path / folder, {}, progress or Progress(), None, deadline)
         adapter = toy(toy.Config(**options))
         adapter.fit(train, valid, run)
         return adapter
@@ -430,6 +430,66 @@ class TestContextGain:
         adapter.fit(train, valid[:1], run)
         assert "context_gain" not in adapter.facts()
         assert "valid_exchanged_loss" not in adapter.history.best
+
+
+class TestDeadline:
+    @pytest.fixture
+    def after_updates(self, monkeypatch, bigram):
+        """Lets the clock reach 100 at an update, counted from 1 over all trainings."""
+
+        def arrange(number):
+            plain, done = bigram.loss, []
+
+            def loss(self, batch, step):
+                done.extend([step] * self.training)
+                return plain(self, batch, step)
+
+            monkeypatch.setattr(bigram, "loss", loss)
+            monkeypatch.setattr(time, "time", lambda: 100.0 if len(done) >= number else 0.0)
+            return done
+
+        return arrange
+
+    def test_the_epoch_under_way_ends_early_and_counts(self, fit, after_updates):
+        updates, heard = after_updates(5), Warnings()
+        adapter = fit(deadline=100.0, progress=heard, batch_size=12)  # 3 updates an epoch
+        assert updates == [0, 1, 2, 3, 4]
+        assert [row["epoch"] for row in adapter.curve()] == [1, 2]
+        stopped = "training was stopped by the deadline in epoch 2 of at most 4, after 5 updates"
+        assert stopped in heard.said
+
+    def test_finished_epochs_are_those_of_a_training_without_one(self, fit, after_updates):
+        whole = fit("whole", batch_size=12)
+        after_updates(5)
+        assert fit(deadline=100.0, batch_size=12).curve()[0] == whole.curve()[0]
+
+    def test_the_best_epoch_answers(self, fit, after_updates, valid, run):
+        after_updates(5)
+        adapter = fit(deadline=100.0, batch_size=12)
+        data = encode_split(valid, adapter.vocabulary, 12, 8)
+        loss = evaluate(adapter.model, data, adapter.config, run, "valid")["loss"]
+        assert loss == min(row["valid_loss"] for row in adapter.curve())
+
+    def test_once_it_is_over_nothing_more_is_learnt(self, fit, after_updates):
+        with pytest.raises(Stop):
+            fit(batch_size=12, progress=StopIn(3))
+        updates, heard = after_updates(0), Warnings()
+        adapter = fit(deadline=100.0, batch_size=12, progress=heard)
+        assert updates == []
+        assert adapter.facts()["epochs"] == 2
+        assert any("stopped by the deadline in epoch 2" in text for text in heard.said)
+
+    def test_a_training_that_ends_before_is_as_without(self, fit, after_updates):
+        whole = fit("whole")
+        after_updates(10_000)
+        heard = Warnings()
+        assert weights(fit(deadline=100.0, progress=heard)) == weights(whole)
+        assert not any("deadline" in text for text in heard.said)
+
+    def test_nothing_learnt(self, fit, after_updates):
+        after_updates(0)
+        with pytest.raises(SystemFailed, match=r"before it had learnt anything\. Allow more time"):
+            fit(deadline=100.0)
 
 
 class TestNotFinite:
