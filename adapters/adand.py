@@ -1,6 +1,6 @@
 """AdaND: LSTMs whose weights are made for each conversation, from its words, its topics, or both.
 
-The AdaND paper's systems, as in its code where the two differ (models.md D6). All layers and
+The AdaND paper's systems, as in its code where the two differ (docs/systems.md). All layers and
 directions of Seq2Seq (LSTM) get adaptive cells. `adand-context` makes their weights from zeta, what
 a layer-normalised LSTM with a table of its own reads in the context, and from the state at every
 step (eq. 5-7); `adand-topic` from theta, the shares of latent topics (eq. 8-12); `adand` mixes both

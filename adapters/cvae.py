@@ -1,11 +1,11 @@
 """CVAE: a Transformer with one Gaussian latent variable z for each response.
 
-Baseline "CVAE" of the PaRaFormer paper, as in the code of SVT, where it is called GVT (models.md
-A6). A second encoder reads the response, in training only. Encoders read a leading CLS, whose
-outputs u (context) and v (response) give the prior p(z | u) and the posterior q(z | v, u). z is
-added to the first decoder input; z_to=encoder_outputs adds it to what the decoder attends to
-instead, as the text of the RL Transformer paper may be read. A head predicts the response's words
-from z alone, and the weight of the KL rises along a tanh.
+Baseline "CVAE" of the PaRaFormer paper, as in the code of SVT, where it is called GVT
+(docs/systems.md). A second encoder reads the response, in training only. Encoders read a leading
+CLS, whose outputs u (context) and v (response) give the prior p(z | u) and the posterior
+q(z | v, u). z is added to the first decoder input; z_to=encoder_outputs adds it to what the
+decoder attends to instead, as the text of the RL Transformer paper may be read. A head predicts
+the response's words from z alone, and the weight of the KL rises along a tanh.
 
 Training starts from a trained plain Transformer of the same options, whose encoder both encoders
 take. The code of SVT trains its own model with z=0 for that; the plain one serves CVAE and SVT.

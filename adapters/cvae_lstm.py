@@ -1,6 +1,6 @@
 """CVAE of LSTMs: the attentive Seq2Seq with one Gaussian latent variable z a response.
 
-Baseline "CVAE" of the AdaND paper (models.md D2): prior p(z | c), posterior q(z | c, x) and bag of
+Baseline "CVAE" of the AdaND paper (section 4.1): prior p(z | c), posterior q(z | c, x) and bag of
 words of Zhao et al. on the parts of its Seq2Seq. c is the summed final state of the context, x
 that of the response, read by the same encoder. [c; z] starts every layer of the decoder, whose
 memory cells start from the encoder's. Attention is kept, so z can be passed by: watch the KL.

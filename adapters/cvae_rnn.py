@@ -1,7 +1,7 @@
 """CVAE of GRUs: a hierarchical encoder-decoder with one Gaussian latent variable z a response.
 
 Baseline "CVAE" of the DVS2S paper after Zhao et al., without the topics, profiles and dialogue
-acts of its code (models.md C4). A bidirectional GRU reads each utterance, and a second GRU their
+acts of its code (docs/systems.md). A bidirectional GRU reads each utterance, and a second GRU their
 vectors, each with a flag for who spoke. [c; z] starts a decoder without attention and predicts
 the bag of the response's words. Posterior q(z | c, x) and prior p(z | c) are small: one linear
 layer and two. The loss is a sum over the words, mean over the examples, as in the code.

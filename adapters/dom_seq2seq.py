@@ -1,7 +1,7 @@
 """DOM-Seq2Seq: a classifier of domains, a Seq2Seq for each domain, and the best of their answers.
 
 Choudhary et al., "Domain Aware Neural Dialog System", baseline "DOM-Seq2Seq" of the AdaND paper
-(models.md D5). Domains are k-means clusters of the training contexts' tf-idf vectors, as corpora
+(section 4.1). Domains are k-means clusters of the training contexts' tf-idf vectors, as corpora
 reach a system without labels; multinomial logistic regression on these vectors gives
 P(domain | context). All generators start from one Seq2Seq (LSTM) trained on everything and go on
 with their domain. Each answers, and the answer with the highest

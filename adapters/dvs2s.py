@@ -1,6 +1,6 @@
 """DVS2S: S-DVS2S whose word predictor and generator learn together.
 
-Wu et al., "Neural Response Generation with Dynamic Vocabularies" (models.md C6). From where S-DVS2S
+Wu et al., "Neural Response Generation with Dynamic Vocabularies" (2018). From where S-DVS2S
 got with both apart, they go on jointly, over S drawn vocabularies an example (eq. 13) with a moving
 baseline (eq. 14).
 """

@@ -1,4 +1,4 @@
-"""GPT-2: one decoder-only stack over context and response (models.md A8).
+"""GPT-2: one decoder-only stack over context and response (docs/systems.md).
 
 Radford et al., "Language Models are Unsupervised Multitask Learners". Without weights a small
 stack is trained from scratch over the suite's words; it must not be taken for GPT-2, and its

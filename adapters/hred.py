@@ -1,6 +1,6 @@
 """HRED: one GRU reads each utterance, another the utterance vectors; its state starts the decoder.
 
-Baseline "HRED" of the PaRaFormer paper after Serban et al. (models.md A2), laid out as in the code
+Baseline "HRED" of the PaRaFormer paper after Serban et al. (section 4), laid out as in the code
 of VHCR: bidirectional utterance encoder, whose last layer's final states are the utterance's
 vector, and a decoder without attention. Encoder and decoder share one word table.
 """

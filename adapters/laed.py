@@ -1,7 +1,7 @@
 """LAED: M discrete actions of K values, learnt by an autoencoder and then chosen from the context.
 
 Baseline "LAED" of the AdaND paper after Zhao et al., the variant AE-ED of its code, as the data
-are pairs without next turns (models.md D3). In its first updates an autoencoder of responses
+are pairs without next turns (docs/systems.md). In its first updates an autoencoder of responses
 learns which actions y there are: its recognition network gives q(y|x), and its regulariser keeps
 the average of q over a batch, not each q, close to uniform. Then the autoencoder is frozen, and an
 encoder-decoder learns to answer under argmax q, and a policy p(y|c) to choose y from the context.

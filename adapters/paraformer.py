@@ -1,7 +1,7 @@
 """PaRaFormer: a Transformer whose every other layer has frozen, re-drawn random maps.
 
 Lee, Lee and Gan, "Partially Randomizing Transformer Weights for Dialogue Response Diversity"
-(models.md A10, A11). In a randomized layer the query, key and value maps of self-attention and
+(section 3). In a randomized layer the query, key and value maps of self-attention and
 the first feed-forward map are random; its output maps, its norms and, in the decoder, its
 attention to the context are trained. The random maps are drawn at the start of every epoch and
 for every context that is answered. Variant N draws from N(0, sigma^2), variant K with standard

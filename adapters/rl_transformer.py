@@ -1,7 +1,7 @@
 """RL Transformer: attention and the encoder's feed-forward see random features of their input.
 
 Lee, Lee and Gan, "A Randomized Link Transformer for Diverse Open-Domain Dialogue Generation", in
-the sizes of the PaRaFormer paper (models.md A9, B1). Against its parent, the Transformer: queries,
+the sizes of the PaRaFormer paper (sections 3.2, 3.3). Against its parent, the Transformer: queries,
 keys, values and the attention's output are trained maps of [x; x W^r] with W^r random (RLSA), and
 the encoder's feed-forward is W_2 [ReLU(W_1^r x + b_1^r); x] + b_2 (RLFF). Everything random is
 drawn at the start of every epoch and for every context that is answered.

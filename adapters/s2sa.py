@@ -1,6 +1,6 @@
 """S2SA: sequence-to-sequence with attention from one message to one response.
 
-Baseline "S2SA" of the DVS2S paper (models.md C1), and the generator of DVS2S. Against its parent,
+Baseline "S2SA" of the DVS2S paper (eq. 1-7), and the generator of DVS2S. Against its parent,
 Seq2seq: it reads the last context turn alone; one GRU layer a side; message and response have word
 tables of their own; and the next word is predicted from [E[y_(i-1)]; h'_i; c_i] (eq. 7), where h'_i
 has read y_(i-1) and c_i, and attention for c_i is asked with h'_(i-1), since h'_i itself needs c_i.

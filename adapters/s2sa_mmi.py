@@ -1,6 +1,6 @@
 """S2SA-MMI: the responses of S2SA's beam search, ranked anew by how well they tell the message.
 
-Baseline "S2SA-MMI" of the DVS2S paper after Li et al. (models.md C2, MMI-bidi). A second S2SA is
+Baseline "S2SA-MMI" of the DVS2S paper after Li et al. (MMI-bidi). A second S2SA is
 trained to write the message from the response. Of the hypotheses r of a message m the one with the
 highest (1 - lambda) log p(r | m) / |r| + lambda log p(m | r) / |m| is the answer, EOS counted in
 both lengths: summed, |r| would decide. The code of MMI weighs both sums alike, hence lambda = 0.5.

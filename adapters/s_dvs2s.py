@@ -1,6 +1,6 @@
 """S-DVS2S: S2SA within a vocabulary of its own for each message.
 
-Wu et al., "Neural Response Generation with Dynamic Vocabularies" (models.md C5). Against its
+Wu et al., "Neural Response Generation with Dynamic Vocabularies" (2018). Against its
 parent, S2SA: from the message state h_t = [last forward; first backward] a word predictor gives
 the chance that each content word is needed (eq. 8), and the response is written with all function
 words and the N likeliest content words alone, whose output rows are gathered once a message

@@ -1,6 +1,6 @@
 """Seq2seq with attention: a recurrent encoder-decoder over the joined context.
 
-Baseline "Seq2seq" of the PaRaFormer paper after Bahdanau et al. (models.md A1): a 2-layer
+Baseline "Seq2seq" of the PaRaFormer paper after Bahdanau et al. (section 4): a 2-layer
 bidirectional GRU reads the context; a 2-layer GRU writes the response, reading the word before
 and what additive attention, asked with the previous top state, gives of the context.
 """

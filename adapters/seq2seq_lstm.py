@@ -1,6 +1,6 @@
 """Seq2Seq of LSTMs with attention behind the decoder.
 
-Baseline "Seq2Seq" of the AdaND paper, laid out as in its code (models.md D1). A 2-layer
+Baseline "Seq2Seq" of the AdaND paper, laid out as in its code (section 4.3). A 2-layer
 bidirectional LSTM reads the context; the final states of its two directions are summed and start
 a 2-layer LSTM, whose current top state asks "general" attention. What attention gives is not fed
 to the next step, so training runs over a whole response at once. Tables of words are separate.

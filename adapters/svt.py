@@ -1,7 +1,7 @@
 """SVT: a Transformer whose first decoder layer draws a latent variable z_t at every position.
 
 Lin et al., "Variational Transformers for Diverse Response Generation", baseline "SVT" of the
-PaRaFormer paper (models.md A7). Beside the causal self-attention that layer has a second one over
+PaRaFormer paper (section 4). Beside the causal self-attention that layer has a second one over
 the whole response. Both go through one attention to the context; the causal branch x_t gives the
 prior p(z_t), the other one the posterior q(z_t), in training and for the validation loss only.
 Later layers see [x_t; z_t] and never the second branch. A head predicts from [x_t; z_t] the bag

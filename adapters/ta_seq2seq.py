@@ -1,7 +1,7 @@
 """TA-Seq2Seq: S2SA that also attends to words of the message's topic, and prefers to say them.
 
 Xing et al., "Topic Aware Neural Response Generation", baseline "TA-S2S" of the DVS2S paper and
-"TA-Seq2Seq" of the AdaND paper (models.md C3). Twitter-LDA, fitted on the training dialogues,
+"TA-Seq2Seq" of the AdaND paper (section 4.1). Twitter-LDA, fitted on the training dialogues,
 gives a message the topic that its words make likeliest, and the topic's words k_j, each as its
 distribution over topics. Against its parent: the decoder also reads o_i = sum_j a_ij k_j, where
 a_ij ~ exp(mlp(s_(i-1), k_j, h_T)); and p(w) = (exp Psi_V(w) + [w among the k_j] exp Psi_K(w)) / Z,

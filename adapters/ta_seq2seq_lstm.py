@@ -1,6 +1,6 @@
 """TA-Seq2Seq of LSTMs: the attentive Seq2Seq that also attends to words of the context's topic.
 
-Baseline "TA-Seq2Seq" of the AdaND paper (models.md D4): topic words, attention to them and their
+Baseline "TA-Seq2Seq" of the AdaND paper (section 4.1): topic words, attention to them and their
 bonus as in `ta_seq2seq`, on the parts of `seq2seq_lstm`. The decoder's first layer also reads o_i,
 for which the state before asks together with the context's summed final state; so training goes
 word by word, where its parent reads a response at once. Attention to the context stays behind the

@@ -1,7 +1,7 @@
 """Transformer: the standard encoder-decoder, reference point of the PaRaFormer paper.
 
 Lee, Lee and Gan, "Partially Randomizing Transformer Weights for Dialogue Response Diversity",
-baseline "Transformer" (models.md A5). Context turns joined by SEP form one sequence; attention
+baseline "Transformer" (section 4). Context turns joined by SEP form one sequence; attention
 has no biases and its size is the total of all heads; one word table serves both sides.
 """
 

@@ -1,6 +1,6 @@
 """VHCR: VHRED with one more latent variable, for the whole conversation, and utterance drop.
 
-Baseline "VHCR" of the PaRaFormer paper after Park, Cho and Kim (models.md A4). z_conv enters the
+Baseline "VHCR" of the PaRaFormer paper after Park, Cho and Kim (section 4). z_conv enters the
 context GRU (first state and every input), prior and posterior of z, and the decoder's start. Its
 prior is N(0, I); its posterior reads all utterances, in training the response too. When
 answering, z_conv is drawn from that posterior given the context's utterances, as in the code of

@@ -1,6 +1,6 @@
 """VHRED: HRED with one Gaussian latent variable z for each response.
 
-Baseline "VHRED" of the PaRaFormer paper after Serban et al. (models.md A3). z joins the context's
+Baseline "VHRED" of the PaRaFormer paper after Serban et al. (section 4). z joins the context's
 state where the decoder starts. The prior p(z | c) sees the context c; the posterior q(z | c, r),
 which serves in training and for the validation loss only, also the response r. Against posterior
 collapse the weight of the KL rises linearly and decoder inputs are dropped to UNK.

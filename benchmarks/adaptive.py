@@ -4,7 +4,7 @@
 
 The speed test of the AdaND paper (its Table 3), which prints 0.407 cases a millisecond for AdaND
 and 0.740 for Seq2Seq: 0.55 of its speed. Untrained models answer synthetic contexts greedily, all
-to the full length, so that none gains by short answers, 128 at once (metrics.md 12). What is timed
+to the full length, so that none gains by short answers, 128 at once. What is timed
 begins with numbers of words on the device and ends with those of the answers. The systems take
 turns in every round; the value is the median of the ratios round by round.
 """

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from dialbench import catalogue
+
 ROOT = Path(__file__).resolve().parent.parent
 FEW = ["--limit-train", 60, "--limit-test", 20, "--metrics", "length,dist-1", "--formats", "txt"]
 QUIET = ["--device", "cpu", "--progress", "none"]
@@ -48,6 +50,16 @@ def test_links_lead_to_pages_and_headings(page: Path) -> None:
         assert not anchor or anchor in anchors(target), link
 
 
+def test_source_files_name_only_pages_that_exist() -> None:
+    """A page is named from the root, `docs/metrics.md`; a bare `metrics.md` leads nowhere."""
+    page = re.compile(r"(?:docs|benchmarks)/[\w./-]+?\.md\b|(?<![\w./-])(?:models|metrics)\.md\b")
+    for folder in ("dialbench", "adapters", "tests", "benchmarks"):
+        for file in {*(ROOT / folder).rglob("*.py"), *(ROOT / folder).rglob("*.toml")}:
+            if file != Path(__file__).resolve():
+                named = page.findall(file.read_text(encoding="utf-8"))
+                assert all((ROOT / name).is_file() for name in named), (file, named)
+
+
 def test_every_finding_has_its_date_and_its_row_in_the_index() -> None:
     folder = ROOT / "docs/findings"
     index = (folder / "README.md").read_text(encoding="utf-8")
@@ -58,6 +70,28 @@ def test_every_finding_has_its_date_and_its_row_in_the_index() -> None:
         (row,) = (row for row in index.splitlines() if f"[page]({page.name})" in row)
         assert row.startswith(f"| {date} | {heading} |")
         assert ("\n> " in text) == (not row.endswith("|  |")), f"superseded or not: {page.name}"
+
+
+PARTS = (
+    "Idea.",
+    "Equations.",
+    "Against its parent.",
+    "Open in the paper, chosen here.",
+    "At `paper`.",
+)
+
+
+def test_every_system_has_its_section_and_its_row_with_its_size() -> None:
+    text = (ROOT / "docs/systems.md").read_text(encoding="utf-8")
+    systems, broken = catalogue.systems((), "paper")
+    assert not broken
+    sections = dict(re.findall(r"^## `([\w-]+)`\n(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL))
+    assert set(sections) == {system["name"] for system in systems}
+    for system in systems:
+        name, size = system["name"], system["parameters"].get("parameters")
+        assert re.findall(r"(?m)^\*\*(.*?)\*\*", sections[name]) == list(PARTS), name
+        (row,) = re.findall(rf"(?m)^\| \[`{name}`\]\(#{name}\) \|.*$", text)
+        assert row.endswith(f"| {size:,} |" if size else "| |"), row
 
 
 @pytest.mark.parametrize("document", ["README.md", "docs/adding-an-adapter.md"])

@@ -1,4 +1,4 @@
-"""Training with AdaDelta, as the DVS2S paper does (models.md part C)."""
+"""Training with AdaDelta, as the DVS2S paper does ("Model Training")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LSTM cells whose weights are made for each conversation (models.md D6, as in AdaND's code).
+"""LSTM cells whose weights are made for each conversation (as in AdaND's code).
 
 A weight matrix is W = A diag(s) C: trained factors A and C of rank R, and a vector s that the
 conversation gives. W is never built, since W x = A (s * (C x)). Input and recurrent weights have

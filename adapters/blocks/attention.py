@@ -1,4 +1,4 @@
-"""Attention and transformer layers (models.md 0.3).
+"""Attention and transformer layers (Vaswani et al., 2017; docs/systems.md).
 
 The maps inside are given by the caller, so that a randomized layer differs from an ordinary
 one by its maps alone.

@@ -1,4 +1,4 @@
-"""Which domain a text belongs to: domains found by k-means, and a classifier (models.md D5)."""
+"""Which domain a text belongs to: domains found by k-means, and a classifier (dom-seq2seq)."""
 
 from __future__ import annotations
 

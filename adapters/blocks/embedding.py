@@ -1,4 +1,4 @@
-"""Words and positions as vectors (models.md 0.2, 0.3)."""
+"""Words and positions as vectors (docs/systems.md)."""
 
 from __future__ import annotations
 

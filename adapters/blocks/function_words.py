@@ -1,4 +1,4 @@
-"""Function words and content words of a corpus (models.md C5).
+"""Function words and content words of a corpus (DVS2S paper, "Dynamic Vocabulary Construction").
 
 Function words keep a response grammatical whatever it is about; every vocabulary of DVS2S holds
 them. They are the words seen often enough in training that are no noun, verb, adjective or adverb.

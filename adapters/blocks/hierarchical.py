@@ -1,4 +1,4 @@
-"""Conversations as sequences of utterance vectors (models.md A2)."""
+"""Conversations as sequences of utterance vectors (Serban et al., 2016; docs/systems.md)."""
 
 from __future__ import annotations
 

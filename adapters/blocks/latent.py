@@ -1,4 +1,4 @@
-"""Gaussian latent variables (models.md 0.7)."""
+"""Gaussian latent variables (PaRaFormer paper, section 4; docs/systems.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LSTM layers in one or two directions at once, and attention over what they read (models.md D1).
+"""LSTM layers in one or two directions at once, and attention over what they read (AdaND, eq. 4).
 
 A layer is a cell: what of a step does not depend on the state before it is computed for all steps
 in one product, and the two directions of an encoder take every step together.

@@ -1,4 +1,4 @@
-"""Frozen random weights that are drawn anew (models.md 0.5).
+"""Frozen random weights that are drawn anew (PaRaFormer paper, section 3.3).
 
 A model's random maps are drawn one after another, in the order of its modules: for every epoch of
 training and, where asked for, for every context that is answered. Then all encoding and decoding

@@ -1,4 +1,4 @@
-"""Recurrent parts (models.md 0.6)."""
+"""Recurrent parts (PaRaFormer paper, section 4; docs/systems.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts as tf-idf vectors of their words and pairs of neighbouring words (models.md D5)."""
+"""Texts as tf-idf vectors of their words and pairs of neighbouring words (dom-seq2seq)."""
 
 from __future__ import annotations
 

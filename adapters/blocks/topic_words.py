@@ -1,4 +1,4 @@
-"""Words of a message's topic, which answers attend to and prefer (models.md C3)."""
+"""Words of a message's topic, which answers attend to and prefer (Xing et al., 2017)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a conversation is about, inferred from its words (models.md D6).
+"""What a conversation is about, inferred from its words (AdaND paper, section 3.2.1).
 
 A Gaussian variable nu is inferred from the bag of topical words: by the prior from the context, by
 the posterior, in training only, from context and response. theta = softmax of a network of nu are

@@ -1,6 +1,6 @@
 """Topics of short messages: Twitter-LDA, fitted by collapsed Gibbs sampling.
 
-Zhao et al., "Comparing Twitter and Traditional Media Using Topic Models" (models.md C3). Every
+Zhao et al., "Comparing Twitter and Traditional Media Using Topic Models" (2011). Every
 dialogue has shares of T topics, every message one topic, and every word of it comes from that
 topic or from a background that all messages share. Dirichlet priors alpha and beta, and gamma for
 how often words are the background's.

@@ -84,7 +84,7 @@ class Corpus:
     """Dialogues in three splits and the examples made of them.
 
     Each turn from the second on is the response of an example whose context is the latest
-    `context_turns` turns before it (models.md 0.1).
+    `context_turns` turns before it (PaRaFormer paper, section 4: five).
     """
 
     card: Card

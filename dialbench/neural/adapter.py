@@ -36,7 +36,7 @@ from dialbench.text.vocabulary import SPECIALS, Vocabulary
 
 @dataclass(frozen=True)
 class NeuralConfig:
-    """Options of every trained system; defaults are the papers' values (models.md 0.1, 0.4).
+    """Options of every trained system; defaults are the papers' values (docs/systems.md).
 
     Attributes:
         vocabulary: how many words are known.

@@ -12,7 +12,7 @@ SPECIALS = ("<pad>", "<unk>", "<bos>", "<eos>", "<sep>")
 
 
 class Vocabulary:
-    """Words in order of falling frequency behind the five specials (models.md 0.1).
+    """Words in order of falling frequency behind the five specials (docs/systems.md).
 
     Args:
         words: the words without the specials, most frequent first, none twice.

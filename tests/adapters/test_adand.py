@@ -1,4 +1,4 @@
-"""AdaND: its sizes, its weights made for each conversation, its topics (models.md D6)."""
+"""AdaND: its sizes, its weights made for each conversation, its topics (AdaND, 3.1-3.3)."""
 
 from __future__ import annotations
 

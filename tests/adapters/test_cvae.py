@@ -1,4 +1,4 @@
-"""CVAE: its size, its latent variable, its loss and what it starts from (models.md A6)."""
+"""CVAE: its size, its latent variable, its loss and what it starts from (docs/systems.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CVAE of LSTMs: its size, its latent variable, its loss and its start (models.md D2)."""
+"""CVAE of LSTMs: its size, its latent variable, its loss and its start (docs/systems.md)."""
 
 from __future__ import annotations
 

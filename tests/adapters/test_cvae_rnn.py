@@ -1,4 +1,4 @@
-"""CVAE of GRUs: its size, its latent variable, its loss and who spoke (models.md C4)."""
+"""CVAE of GRUs: its size, its latent variable, its loss and who spoke (docs/systems.md)."""
 
 from __future__ import annotations
 

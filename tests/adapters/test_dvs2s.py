@@ -1,4 +1,4 @@
-"""DVS2S and S-DVS2S: what they write with, and what each training changes (models.md C5, C6)."""
+"""DVS2S and S-DVS2S: what they write with, and what each training changes (eq. 6-14)."""
 
 from __future__ import annotations
 

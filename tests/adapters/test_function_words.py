@@ -1,4 +1,4 @@
-"""Which words are function words, and the tagger that tells (models.md C5)."""
+"""Which words are function words, and the tagger that tells (docs/systems.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GPT-2: its size, what it reads and learns, and real checkpoints (models.md A8)."""
+"""GPT-2: its size, what it reads and learns, and real checkpoints (docs/systems.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HRED, and what all hierarchical systems must keep (models.md A2)."""
+"""HRED, and what all hierarchical systems must keep (docs/systems.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LAED: its size, its actions and its two stages (models.md D3)."""
+"""LAED: its size, its actions and its two stages (docs/systems.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gaussian latent variables: divergence, noise, annealing, warnings (models.md 0.7, A3)."""
+"""Gaussian latent variables: divergence, noise, annealing, warnings (docs/systems.md)."""
 
 from __future__ import annotations
 

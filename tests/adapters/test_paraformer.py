@@ -1,4 +1,4 @@
-"""PaRaFormer: which weights are random, when they are drawn, and how (models.md 0.5, A10, A11)."""
+"""PaRaFormer: which weights are random, when they are drawn, and how (paper, section 3, A.1)."""
 
 from __future__ import annotations
 

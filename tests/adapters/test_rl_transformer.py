@@ -1,4 +1,4 @@
-"""RL Transformer: what is random, what the links carry, when is drawn (models.md 0.5, A9, B1)."""
+"""RL Transformer: what is random, what the links carry, when is drawn (paper, 3.2, 3.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""S2SA: its size, what it reads, how it is trained (models.md C1)."""
+"""S2SA: its size, what it reads, how it is trained (DVS2S, eq. 1-7)."""
 
 from __future__ import annotations
 

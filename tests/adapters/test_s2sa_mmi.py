@@ -1,4 +1,4 @@
-"""S2SA-MMI: what is ranked, by what, and what the reverse model reads (models.md C2)."""
+"""S2SA-MMI: what is ranked, by what, and what the reverse model reads (docs/systems.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seq2seq: its size, its encoder and its attention (models.md 0.6, A1)."""
+"""Seq2seq: its size, its encoder and its attention (docs/systems.md)."""
 
 from __future__ import annotations
 

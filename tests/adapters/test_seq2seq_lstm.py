@@ -1,4 +1,4 @@
-"""Seq2Seq of LSTMs: its size, its cells, both directions and its attention (models.md D1)."""
+"""Seq2Seq of LSTMs: its size, its cells, both directions and its attention (AdaND, 4.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SVT: its size, its latent variables, its bags of words and its start (models.md A7)."""
+"""SVT: its size, its latent variables, its bags of words and its start (docs/systems.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TA-Seq2Seq: its size, its topic words, and what they do to the next word (models.md C3)."""
+"""TA-Seq2Seq: its size, its topic words, and what they do to the next word (docs/systems.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TA-Seq2Seq of LSTMs: its size, and what topic words change of its parent (models.md D4)."""
+"""TA-Seq2Seq of LSTMs: its size, and what topic words change of its parent (docs/systems.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transformer: its sizes, its attention and its layers (models.md 0.3, A5)."""
+"""Transformer: its sizes, its attention and its layers (docs/systems.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""VHCR: its size, its two latent variables and utterance drop (models.md A4)."""
+"""VHCR: its size, its two latent variables and utterance drop (docs/systems.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""VHRED: its size, its latent variable, its loss and word drop (models.md A3)."""
+"""VHRED: its size, its latent variable, its loss and word drop (docs/systems.md)."""
 
 from __future__ import annotations
 

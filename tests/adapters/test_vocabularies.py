@@ -1,4 +1,4 @@
-"""Drawn vocabularies: their costs, their gradients, the baseline (models.md C5, eq. 6-15)."""
+"""Drawn vocabularies: their costs, their gradients, the baseline (DVS2S, eq. 6-15)."""
 
 from __future__ import annotations
 
