@@ -28,8 +28,8 @@ from dialbench.neural.training import Trainer
 from dialbench.records import Decoding, Split
 
 from .blocks.bases import continued, take, trained_base, weights_of
-from .blocks.domains import Domains
 from .seq2seq_lstm import LSTMAdapter, LSTMConfig, LSTMModel, LSTMTrainer, Seq2SeqLSTM
+from .text_models.domains import Domains
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ from dialbench.neural.randomness import seed_of
 from dialbench.records import Context, Decoding, fingerprint_of
 from dialbench.text.written import written
 
-from .blocks.chat import Chat
-from .blocks.ledger import Kept, Ledger
+from .chat.client import Chat
+from .chat.ledger import Kept, Ledger
 
 KEYS = ("DIALBENCH_ENDPOINT_KEY", "OPENAI_API_KEY")
 _PATH = "/chat/completions"

@@ -19,8 +19,8 @@ from dialbench.text.vocabulary import BOS, PAD, SEP
 
 from .blocks.causal import CausalModel, CausalSizes
 from .blocks.embedding import WordStart, inspect_vectors, start_words
-from .blocks.hub import Checkpoint
-from .blocks.tuning import TunedAdapter, TuningConfig
+from .pretrained.checkpoint import Checkpoint
+from .pretrained.tuning import TunedAdapter, TuningConfig
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from dialbench.adapter import Card
 
-from .blocks.tuning import TunedAdapter, TuningConfig
+from .pretrained.tuning import TunedAdapter, TuningConfig
 
 
 @dataclass(frozen=True)

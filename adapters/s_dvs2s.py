@@ -33,9 +33,9 @@ from dialbench.text.vocabulary import SPECIALS
 
 from .blocks.bases import continued, retold, take, trained_base, weights_of
 from .blocks.coverage import Coverage
-from .blocks.function_words import CLOSED_NOTE, FunctionWords, Tags, identity
 from .blocks.vocabularies import WordCosts, WordPredictor
 from .s2sa import S2SA, MessageAdapter, S2SAConfig, S2SAModel
+from .text_models.function_words import CLOSED_NOTE, FunctionWords, Tags, identity
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from dialbench.neural.model import DialogueModel, State
 
 from .blocks.recurrent import RecurrentDecoderCell
 from .blocks.topic_words import TopicAdapter, TopicAware, TopicWordsConfig
-from .blocks.twitter_lda import Topics
 from .s2sa import MessageAdapter, S2SAConfig, S2SAModel
+from .text_models.twitter_lda import Topics
 
 
 @dataclass(frozen=True)

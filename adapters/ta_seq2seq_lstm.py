@@ -20,8 +20,8 @@ from dialbench.neural.model import DialogueModel, State
 
 from .blocks.lstm import Forwards, Given, Parts
 from .blocks.topic_words import TopicAdapter, TopicAware, TopicWordsConfig
-from .blocks.twitter_lda import Topics
 from .seq2seq_lstm import LSTMAdapter, LSTMConfig, LSTMModel
+from .text_models.twitter_lda import Topics
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,11 @@ from typing import Any
 import torch
 from systems import Side, synthetic, wait
 
-from dialbench.adapter import Registry
 from dialbench.neural.data import Batch, answering_rows, encode, make_batch
 from dialbench.neural.devices import autocast, describe, dtype_of, resolve
-from dialbench.presets import load
+from dialbench.presets.preset import load
 from dialbench.records import Decoding
+from dialbench.systems import Registry
 from dialbench.text.vocabulary import EOS
 
 PEER = "seq2seq-lstm"

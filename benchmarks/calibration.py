@@ -23,11 +23,11 @@ from scipy import stats
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from dialbench.corpora.base import data_folder, load_corpus
-from dialbench.evaluate import score_statistics
 from dialbench.metrics.base import Metric, read
 from dialbench.metrics.formulas import FORMULAS
 from dialbench.metrics.registry import MetricSettings, create
 from dialbench.records import Example
+from dialbench.scoring.evaluation import score_statistics
 from dialbench.stats.clusters import ClusteredMean
 from dialbench.stats.compare import difference_test
 from dialbench.stats.intervals import PseudoValues

@@ -32,12 +32,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dialbench.evaluate import score_responses
 from dialbench.metrics.base import Metric
 from dialbench.metrics.registry import SCORED, MetricSettings, create, needs
 from dialbench.metrics.texts import Texts
 from dialbench.metrics.wordnet import WordNet
 from dialbench.records import Example
+from dialbench.scoring.evaluation import score_responses
 from dialbench.text.tokenizer import tokenizer
 from dialbench.text.vectors import load
 

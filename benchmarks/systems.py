@@ -25,15 +25,16 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from dialbench_adapters.blocks.tuning import TunedAdapter
+from dialbench_adapters.pretrained.tuning import TunedAdapter
 
-from dialbench.adapter import Registry, Run
+from dialbench.adapter import Run
 from dialbench.neural.adapter import NeuralAdapter
 from dialbench.neural.data import build_vocabulary, encode, encode_split, make_batch, training_rows
 from dialbench.neural.devices import describe, dtype_of, resolve
 from dialbench.neural.model import count_parameters
-from dialbench.presets import load
+from dialbench.presets.preset import load
 from dialbench.records import Decoding, Example, Split
+from dialbench.systems import Registry
 from dialbench.text.vocabulary import EOS
 
 WORDS = 20

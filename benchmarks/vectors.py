@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dialbench.measures import training_split, turns_of
+from dialbench.corpora.training_text import training_split, turns_of
 from dialbench.metrics.base import read
 from dialbench.metrics.embedding import EmbeddingAverage, EmbeddingExtrema, EmbeddingGreedy
 from dialbench.records import Example

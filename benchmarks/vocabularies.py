@@ -25,13 +25,14 @@ from dialbench_adapters.dvs2s import DVS2S
 from dialbench_adapters.s2sa import S2SA
 from systems import synthetic
 
-from dialbench.adapter import Registry, Run
+from dialbench.adapter import Run
 from dialbench.neural.adapter import NeuralAdapter
 from dialbench.neural.data import Batch, build_vocabulary, encode, make_batch
 from dialbench.neural.decoding import beam_search
 from dialbench.neural.devices import autocast, describe, dtype_of, resolve
-from dialbench.presets import load
+from dialbench.presets.preset import load
 from dialbench.records import Context, Split
+from dialbench.systems import Registry
 from dialbench.text.vocabulary import EOS, SPECIALS
 
 BEAM = 20

@@ -10,19 +10,21 @@ __all__ = ["__version__", "check", "load_adapter", "load_corpus", "report", "run
 
 # Loaded when first used: torch and pandas take seconds, and `dialbench --help` needs neither.
 _MODULES = {
-    "check": "dialbench.checking",
-    "load_adapter": "dialbench.bench",
+    "check": "dialbench.checking.check",
+    "load_adapter": "dialbench.systems",
     "load_corpus": "dialbench.corpora.base",
-    "report": "dialbench.bench",
+    "report": "dialbench.reports",
     "run": "dialbench.bench",
-    "score": "dialbench.scoring",
+    "score": "dialbench.scoring.score",
 }
 
 if TYPE_CHECKING:
-    from dialbench.bench import load_adapter, report, run
-    from dialbench.checking import check
+    from dialbench.bench import run
+    from dialbench.checking.check import check
     from dialbench.corpora.base import load_corpus
-    from dialbench.scoring import score
+    from dialbench.reports import report
+    from dialbench.scoring.score import score
+    from dialbench.systems import load_adapter
 else:  # Unseen by type checkers, which would accept any name otherwise.
 
     def __getattr__(name: str) -> object:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dialbench.adapter import Adapter, Registry
-from dialbench.engines import local, processes
-from dialbench.engines.work import Overwrite, Worker
-from dialbench.errors import InputError
-from dialbench.plan import Dataset, Plan, Request, setting_of
-from dialbench.progress import Board, Mode
-from dialbench.records import Job, Result, Score, Table
-from dialbench.reporting.formats import FORMATS
+from dialbench.records import Result, Table
+from dialbench.reporting.formats.names import FORMATS
+from dialbench.running import local, processes
+from dialbench.running.plan import Plan, Request, setting_of
+from dialbench.running.progress import Board, Mode
+from dialbench.running.worker import Overwrite, Worker
 from dialbench.store.layout import Store
 
 if TYPE_CHECKING:
-    from dialbench.measures import ScoringSettings
-    from dialbench.reporting.marks import Correction
+    from dialbench.running.scorer import Scorer
+    from dialbench.scoring.resources import ScoringSettings
 
 
 @dataclass(frozen=True)
@@ -97,187 +94,15 @@ def run(
     return Outcome(tuple(results), tuple(tables), tuple(files), plan.skipped)
 
 
-def report(
-    runs: Path | str = "results/runs",
-    *,
-    out: Path | str = "reports",
-    formats: Sequence[str] = FORMATS,
-    alpha: float = 0.01,
-    correction: Correction = "none",
-    conversations: bool = True,
-    standalone: bool = False,
-) -> tuple[list[Table], list[Path]]:
-    """Tables and plots of finished runs, from what they left; nothing is computed anew.
-
-    Args:
-        runs: a runs folder.
-        out: where tables and plots go.
-        formats: of tables (tex, md, csv, txt) and plots (png, pdf), and html for one page with
-            all of them.
-        alpha: level of significance of the marks.
-        correction: "holm" adjusts p-values within a column.
-        conversations: whether that page holds contexts and responses.
-        standalone: whether every table is typeset as a PDF too, which needs TeX.
-
-    Returns:
-        One table for each corpus and setting, and the files written.
-
-    Raises:
-        InputError: there are no results in `runs`.
-    """
-    from dialbench.reporting.report import write
-    from dialbench.reporting.tables import build
-
-    store = Store(Path(runs))
-    results = _results(store)
-    settings: dict[str, list[Result]] = {}
-    for result in results:
-        settings.setdefault(setting_of(result.job), []).append(result)
-    tables = []
-    for group in settings.values():
-        measures = dict.fromkeys(name for result in group for name in result.scores)
-        tables += build(group, metrics=list(measures), alpha=alpha, correction=correction)
-    files = write(
-        tables,
-        results,
-        Path(out),
-        formats,
-        read=store.read_responses,
-        conversations=conversations,
-        standalone=standalone,
-    )
-    return tables, files
-
-
-def report_suite(
-    suite: str,
-    runs: Path | str = "results/runs",
-    *,
-    corpus: str | None = None,
-    out: Path | str = "reports",
-    formats: Sequence[str] = FORMATS,
-    alpha: float | None = None,
-    correction: Correction = "none",
-    conversations: bool = True,
-    printed: bool = True,
-    standalone: bool = False,
-) -> tuple[list[Table], list[Path]]:
-    """A paper's table, ours beside the printed one, from finished runs.
-
-    Args:
-        suite: its name or FILE.toml.
-        runs: a runs folder; a suite that counts parameters needs none.
-        corpus: where the suite was run in place of the paper's own corpora.
-        out: where tables, and plots of our values, go.
-        formats: as of `report`.
-        alpha: level of significance of our marks; by default the paper's, else 0.01.
-        correction: as of `report`.
-        conversations: as of `report`.
-        printed: whether the paper's values stand beside ours; without them several corpora
-            stand side by side, as in the paper.
-        standalone: as of `report`.
-
-    Returns:
-        One table for each corpus and setting, and the files written.
-
-    Raises:
-        InputError: there is no such suite, or no row of it in `runs`.
-    """
-    from dialbench import reproduction
-    from dialbench.suites import CountSuite, load
-
-    asked = load(suite)
-    if isinstance(asked, CountSuite):
-        return reproduction.count(asked, Path(out), formats, standalone=standalone)
-    asked = asked.on(corpus) if corpus else asked
-    store = Store(Path(runs))
-    return reproduction.compare(
-        asked,
-        _results(store),
-        Path(out),
-        formats,
-        alpha=alpha,
-        correction=correction,
-        read=store.read_responses,
-        conversations=conversations,
-        printed=printed,
-        standalone=standalone,
-    )
-
-
-def _results(store: Store) -> list[Result]:
-    results = store.results()
-    if not results:
-        raise InputError(
-            "there are no results",
-            where=str(store.root),
-            hint="Name a folder that `run` wrote to.",
-        )
-    return results
-
-
-def load_adapter(name: str, plugins: Sequence[Path] = ()) -> type[Adapter]:
-    """The adapter class of a system, by the name that `--models` takes."""
-    return Registry(plugins).get(name, where="name")
-
-
-class _Scorer:
-    """Scores what a plan answered on one corpus, unless it is scored already."""
-
-    def __init__(self, dataset: Dataset, settings: ScoringSettings, store: Store) -> None:
-        from dialbench.measures import build_metrics, whole_training_split
-        from dialbench.metrics.told import MEASURES
-        from dialbench.scoring import scoring_key
-
-        # Always counted: tables crown no system that gives hardly any different responses.
-        asked = settings.metrics
-        self.names = asked if "different" in asked else ("different", *asked)
-        self.dataset, self.store, settings = dataset, store, replace(settings, metrics=self.names)
-        self.told = [MEASURES[name] for name in self.names if name in MEASURES]
-        whole = whole_training_split(dataset.corpus)
-        self.metrics = build_metrics(
-            settings.of_responses(),
-            dataset.train if dataset.learnt_from else whole,
-            store.root / "vectors",
-            store.root / "judged",
-            vector_text=whole,
-        )
-        self.key = scoring_key(self.metrics, self.told)
-
-    def score(self, plan: Plan, board: Board) -> None:
-        """Scores every answered job of the plan on this corpus."""
-        answered = (task.job for task in plan.tasks if task.dataset is self.dataset)
-        jobs = [
-            job
-            for job in answered
-            if self.store.has_responses(job) and self.store.read_scores(job, self.key) is None
-        ]
-        if not jobs:
-            return
-        label, start = f"scores on {self.dataset.corpus.name}", time.monotonic()
-        board.update(label, "score", {"step": 0, "steps": len(jobs)})
-        for done, job in enumerate(jobs, 1):
-            self.store.write_scores(job, self._scores(job), self.key)
-            board.update(label, "score", {"step": done, "steps": len(jobs)})
-        board.done(label, time.monotonic() - start)
-
-    def _scores(self, job: Job) -> dict[str, Score]:
-        from dialbench.evaluate import score_responses
-
-        responses, (result,) = self.store.read_responses(job), self.store.results(None, [job])
-        scores = score_responses(responses.answers(), self.metrics)
-        scores |= {measure.name: measure.score(result, responses) for measure in self.told}
-        return {name: scores[name] for name in self.names}
-
-
 def _scorers(
     plan: Plan, settings: ScoringSettings | None, request: Request, store: Store, board: Board
-) -> list[_Scorer]:
+) -> list[Scorer]:
     # Made before anything is trained: what is missing shows now, not after hours.
-    from dialbench.measures import ScoringSettings
+    from dialbench.running.scorer import Scorer
+    from dialbench.scoring.resources import ScoringSettings
 
     settings = settings or ScoringSettings.of(**request.scoring)
-    scorers = [_Scorer(dataset, settings, store) for dataset in plan.datasets]
+    scorers = [Scorer(dataset, settings, store) for dataset in plan.datasets]
     for metric in {metric.name: metric for scorer in scorers for metric in scorer.metrics}.values():
         if metric.missing:
             board.say(f"warning: {metric.name} will not be available: {metric.missing}")
@@ -306,17 +131,17 @@ def _report(
     request: Request,
     store: Store,
     results: Sequence[Result],
-    scorers: Sequence[_Scorer],
+    scorers: Sequence[Scorer],
     formats: Sequence[str],
 ) -> tuple[list[Table], list[Path]]:
     if not scorers:
         return [], []
     from dialbench.reporting.report import write
-    from dialbench.reporting.tables import build
+    from dialbench.reporting.tables.results import build
 
     shown = [*results, *_comparable(plan, store)]
     if request.suite:
-        from dialbench.reproduction import compare
+        from dialbench.reproduction.rows import compare
 
         return compare(
             request.suite,

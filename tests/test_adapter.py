@@ -14,18 +14,11 @@ from typing import Any, Literal
 
 import pytest
 
-from dialbench.adapter import (
-    GROUP,
-    Adapter,
-    NoOptions,
-    Registry,
-    Run,
-    System,
-    parse_options,
-    split_outside_brackets,
-)
+from dialbench.adapter import Adapter, NoOptions, Run
 from dialbench.errors import InputError, UnknownName
+from dialbench.options import parse_options, split_outside_brackets
 from dialbench.records import Context, Decoding, Split
+from dialbench.systems import GROUP, Registry, System
 
 PACKAGE = """
 from dataclasses import dataclass

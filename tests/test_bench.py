@@ -15,9 +15,9 @@ import pytest
 import dialbench
 from dialbench.bench import Outcome, run
 from dialbench.errors import InputError
-from dialbench.measures import ScoringSettings
-from dialbench.plan import Request
 from dialbench.records import Table
+from dialbench.running.plan import Request
+from dialbench.scoring.resources import ScoringSettings
 from dialbench.store.layout import Store
 
 PLUGINS = Path(__file__).parent / "plugins.py"
@@ -224,7 +224,7 @@ def test_training_and_answering_need_little() -> None:
         "             'gensim', 'sentence_transformers', 'sklearn', 'transformers'):\n"
         "    sys.modules[name] = None\n"
         "from dialbench.bench import run\n"
-        "from dialbench.plan import Request\n"
+        "from dialbench.running.plan import Request\n"
         "tiny = 'transformer[layers=1,epochs=1]'\n"
         "request = Request(models=f'{tiny},retrieval', limit_train=40, limit_test=3)\n"
         "outcome = run(request, out=sys.argv[1], device='cpu', answers_only=True)\n"
@@ -273,7 +273,7 @@ def test_measures_within_contexts_are_columns_of_their_own(tmp_path: Path) -> No
 
 
 def test_word_vectors_learn_from_the_whole_split_whatever_systems_learn_from(tmp_path, monkeypatch):
-    monkeypatch.setattr("dialbench.measures.LEAST_TOKENS", 0)
+    monkeypatch.setattr("dialbench.scoring.resources.LEAST_TOKENS", 0)
     request = Request(models="copy-last", limit_train=60, limit_test=20)
     scoring = ScoringSettings(metrics=("emb-average",))
     outcome = run(request, out=tmp_path, device="cpu", scoring=scoring, formats=())
@@ -284,7 +284,7 @@ def test_word_vectors_learn_from_the_whole_split_whatever_systems_learn_from(tmp
 
 
 def test_what_the_run_tells_stands_beside_measures_but_no_clock_in_a_baseline(tmp_path):
-    from dialbench.checking.take import take
+    from dialbench.checking.snapshot import take
 
     names = ("dist-1", "parameters", "cases-per-second")
     request = Request(models="parrot", limit_train=60, limit_test=20, plugins=(PLUGINS,))

@@ -340,7 +340,7 @@ def test_doctor_says_who_judges(
     line: str,
 ) -> None:
     monkeypatch.setattr("dialbench.nli.loading.find", lambda model: found())
-    monkeypatch.setattr("dialbench.catalogue.systems", lambda: ([], {}))
+    monkeypatch.setattr("dialbench.doctor._broken_systems", dict)
     assert line in command("doctor", "--data", tmp_path).out
 
 
@@ -504,7 +504,7 @@ def test_another_broken_pipe_is_an_error(command: Command, monkeypatch: pytest.M
     def break_it() -> NoReturn:
         raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
-    monkeypatch.setattr("dialbench.catalogue.metrics", break_it)
+    monkeypatch.setattr("dialbench.cli.listings.metrics", break_it)
     said = command("metrics")
     assert (said.code, said.err) == (2, "Error: Broken pipe\n")
 

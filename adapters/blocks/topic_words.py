@@ -25,11 +25,11 @@ from dialbench.neural.randomness import seed_of
 from dialbench.records import Split
 from dialbench.text.vocabulary import PAD, Vocabulary
 
-from . import twitter_lda
+from ..text_models import twitter_lda
+from ..text_models.twitter_lda import Messages, Topics
 from .embedding import WordAdapter, WordConfig
 from .recurrent import AdditiveAttention
 from .topics import topical_words
-from .twitter_lda import Messages, Topics
 
 _TOLD = 10
 

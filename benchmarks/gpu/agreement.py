@@ -21,7 +21,7 @@ from dialbench.neural.adapter import NeuralAdapter
 from dialbench.neural.data import encode_split
 from dialbench.neural.devices import describe, dtype_of
 from dialbench.neural.training import evaluate
-from dialbench.plan import Plan, Request, Task
+from dialbench.running.plan import Plan, Request, Task
 from dialbench.store.layout import Store
 
 

@@ -57,11 +57,11 @@ def check(
     """
     from rich.console import Console
 
-    from dialbench.checking import check as compare
-    from dialbench.reporting.checked import words_of
-    from dialbench.reporting.checked_to_junit import checked_to_junit
-    from dialbench.reporting.checked_to_markdown import checked_to_markdown
-    from dialbench.reporting.checked_to_rich import RichChecked
+    from dialbench.checking.check import check as compare
+    from dialbench.checking.to_junit import checked_to_junit
+    from dialbench.checking.to_markdown import checked_to_markdown
+    from dialbench.checking.to_rich import RichChecked
+    from dialbench.checking.wording import words_of
     from dialbench.reporting.presentation import clean
 
     if keep_texts and not update:

@@ -16,13 +16,13 @@ from dialbench.errors import InputError
 @json_option
 def models(plugins: tuple[Path, ...], preset: str, as_json: bool) -> None:
     """List the systems, their sizes under a preset and their options."""
-    from dialbench import catalogue
+    from dialbench.cli import listings
 
-    systems, broken = catalogue.systems(plugins, preset)
+    systems, broken = listings.systems(plugins, preset)
     if as_json:
         print_json(systems)
     else:
-        print_text(catalogue.systems_text(systems))
+        print_text(listings.systems_text(systems))
     for name, reason in broken.items():
         print_message(f"warning: {name} is skipped: {reason}")
 
@@ -34,26 +34,26 @@ def models(plugins: tuple[Path, ...], preset: str, as_json: bool) -> None:
 @json_option
 def corpora(names: tuple[str, ...], audit: bool, data: Path | None, as_json: bool) -> None:
     """List the corpora, or count what is in those NAMES (or FILEs)."""
-    from dialbench import catalogue
+    from dialbench.cli import listings
 
-    found = catalogue.corpora(names, data, audit=audit)
+    found = listings.corpora(names, data, audit=audit)
     if as_json:
         print_json(found)
     else:
-        print_text(catalogue.corpora_text(found))
+        print_text(listings.corpora_text(found))
 
 
 @click.command()
 @json_option
 def metrics(as_json: bool) -> None:
     """List the measures."""
-    from dialbench import catalogue
+    from dialbench.cli import listings
 
-    found = catalogue.metrics()
+    found = listings.metrics()
     if as_json:
         print_json(found)
     else:
-        print_text(catalogue.metrics_text(found))
+        print_text(listings.metrics_text(found))
 
 
 @click.command()
@@ -69,19 +69,19 @@ def metrics(as_json: bool) -> None:
 @json_option
 def papers(paper: str | None, table: str | None, format: str, as_json: bool) -> None:
     """List the papers, their tables and the suites that make them again, or print tables."""
-    from dialbench import catalogue
+    from dialbench.cli import listings
 
     if paper is not None:
-        for text in catalogue.printed_tables(paper, table, format):
+        for text in listings.printed_tables(paper, table, format):
             print_text(text)
         return
     if table is not None:
         raise InputError("the paper is missing", where="--table", hint="Add --paper NAME.")
-    found = catalogue.papers()
+    found = listings.papers()
     if as_json:
         print_json(found)
     else:
-        print_text(catalogue.papers_text(found))
+        print_text(listings.papers_text(found))
 
 
 @click.command()
@@ -100,8 +100,8 @@ def fetch(name: str, sha256: str | None, data: Path | None) -> None:
 @data_option
 def doctor(data: Path | None) -> int:
     """Say what is installed, which data are found and what will be missing."""
-    from dialbench import catalogue
+    from dialbench.doctor import doctor as examine
 
-    text, healthy = catalogue.doctor(data)
+    text, healthy = examine(data)
     print_text(text)
     return 0 if healthy else 1

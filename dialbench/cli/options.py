@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dialbench.errors import UnknownName
-from dialbench.reporting.formats import FORMATS
+from dialbench.reporting.formats.names import FORMATS
 from dialbench.reporting.presentation import clean, visible
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def print_json(value: Any) -> None:
 
 def print_tables(tables: Any) -> None:
     """Prints tables as text."""
-    from dialbench.reporting.render import render
+    from dialbench.reporting.formats.render import render
 
     table: Table
     for table in tables:

@@ -106,7 +106,7 @@ def run(
     paper's table, and ours stands beside the printed one.
     """
     from dialbench.bench import run as run_bench
-    from dialbench.plan import Request
+    from dialbench.running.plan import Request
 
     given = {
         "preset": preset,
@@ -127,7 +127,7 @@ def run(
         request = Request(**_stated({**given, **rows}))
     scoring = None
     if not answers_only:
-        from dialbench.measures import ScoringSettings
+        from dialbench.scoring.resources import ScoringSettings
 
         resources: dict[str, Any] = {
             "vectors": vectors,
@@ -212,9 +212,9 @@ def report(
     out: Path,
 ) -> None:
     """Write the tables, plots and page of finished RUNS; nothing is computed anew."""
-    from dialbench import bench
-    from dialbench.reporting.judged import judged_report
-    from dialbench.suites import beside
+    from dialbench import reports
+    from dialbench.human.table import judged_report
+    from dialbench.suites.suite import beside
 
     named = _named(paper, table)
     settings: dict[str, Any] = {
@@ -244,7 +244,7 @@ def report(
             correction=correction,  # type: ignore[arg-type]
         )
     elif name := suite or (named and beside(*named)):
-        tables, written = bench.report_suite(
+        tables, written = reports.report_suite(
             name, runs, corpus=corpus, printed=not no_printed, **settings
         )
     elif no_printed:
@@ -252,7 +252,7 @@ def report(
             "no printed table is asked for", where="--no-printed", hint="Add --suite NAME."
         )
     else:
-        tables, written = bench.report(runs, **settings)
+        tables, written = reports.report(runs, **settings)
     print_tables(tables)
     print_files(written)
 

@@ -119,7 +119,7 @@ def score(
         _refuse("--shards", {"paired_with": paired_with} if paired_with else {})
         _write_shards(files, {**resources, **given}, as_json)
         return
-    from dialbench.scoring import score as score_files
+    from dialbench.scoring.score import score as score_files
 
     _print_reports(score_files(files, **resources, **given), as_json)
 
@@ -128,13 +128,13 @@ def _print_reports(reports: list[dict[str, Any]], as_json: bool) -> None:
     if as_json:
         print_json(reports[0] if len(reports) == 1 else reports)
         return
-    from dialbench.reporting.scores import comparison_of, table_of
+    from dialbench.reporting.tables.scores import comparison_of, table_of
 
     print_tables([table_of(reports), *(comparison_of(r) for r in reports if "compared" in r)])
 
 
 def _write_shards(files: tuple[Path, ...], options: dict[str, Any], as_json: bool) -> None:
-    from dialbench.shards import write
+    from dialbench.scoring.shards import write
 
     written = list(write(files, options.pop("shards"), **options))
     if as_json:
@@ -149,7 +149,7 @@ def _write_shards(files: tuple[Path, ...], options: dict[str, Any], as_json: boo
 @json_option
 def merge(shards: tuple[Path, ...], system: str | None, as_json: bool) -> None:
     """Score the responses of SHARDS, which `score --shards` wrote, as if in one file."""
-    from dialbench.shards import merge as merge_shards
+    from dialbench.scoring.shards import merge as merge_shards
 
     _print_reports([merge_shards(shards, system)], as_json)
 
@@ -157,13 +157,13 @@ def merge(shards: tuple[Path, ...], system: str | None, as_json: bool) -> None:
 def _score_under(
     convention: str, files: tuple[Path, ...], resources: dict[str, Any], as_json: bool
 ) -> None:
-    from dialbench.conventions import remarks, score_under
+    from dialbench.scoring.conventions import remarks, score_under
 
     reports = score_under([convention], files, **resources)
     if as_json:
         print_json(reports[0] if len(reports) == 1 else reports)
         return
-    from dialbench.reporting.conventions import table_of
+    from dialbench.reporting.tables.conventions import table_of
 
     print_tables([table_of(reports, remarks([convention]))])
 
@@ -192,12 +192,12 @@ def conventions(
     as_json: bool,
 ) -> None:
     """Score one FILE under every paper's convention, so that they can be compared."""
-    from dialbench.conventions import CONVENTIONS, remarks, score_under
+    from dialbench.scoring.conventions import CONVENTIONS, remarks, score_under
 
     reports = score_under(CONVENTIONS, [file], vectors=vectors, train=train, data=data, nli=nli)
     if as_json:
         print_json(reports)
         return
-    from dialbench.reporting.conventions import comparison_of
+    from dialbench.reporting.tables.conventions import comparison_of
 
     print_tables([comparison_of(reports, remarks(CONVENTIONS))])

@@ -10,13 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialbench.metrics.base import POSITIVE, SHARE, Direction, MeanMetric, Metric
-from dialbench.metrics.joined import (
-    GappedMtld,
-    Windows,
-    mtld,
-    runs,
-    types_in_windows,
-)
+from dialbench.metrics.joined import GappedMtld, Windows, mtld, runs, types_in_windows
 from dialbench.metrics.texts import Ragged, Texts
 
 _BLOCK = 1 << 16

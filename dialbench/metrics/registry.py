@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from dialbench.errors import InputError, UnknownName
-from dialbench.metrics import told
+from dialbench.metrics import system as told
 from dialbench.metrics.base import Metric
 from dialbench.metrics.chrf import Chrf
 from dialbench.metrics.cider import Cider

@@ -20,14 +20,7 @@ import torch
 from dialbench.adapter import Progress, Run
 from dialbench.errors import SystemFailed
 from dialbench.neural import checkpoint
-from dialbench.neural.data import (
-    Batch,
-    Encoded,
-    answering_rows,
-    exchanged,
-    make_batch,
-    update_rows,
-)
+from dialbench.neural.data import Batch, Encoded, answering_rows, exchanged, make_batch, update_rows
 from dialbench.neural.devices import Precision, autocast, dtype_of
 from dialbench.neural.model import DialogueModel, Losses, belongs
 from dialbench.neural.randomness import seed_of

@@ -13,13 +13,7 @@ from numpy.typing import NDArray
 
 from dialbench.metrics.entailment import UNGUARDED, WEIGHTS, Verdicts
 from dialbench.metrics.texts import Texts
-from dialbench.nli.dialogue import (
-    CONTRADICTION,
-    commonplaces,
-    embedded,
-    is_statement,
-    negation,
-)
+from dialbench.nli.dialogue import CONTRADICTION, commonplaces, embedded, is_statement, negation
 from dialbench.nli.judge import Judge
 from dialbench.nli.pairs import LABELS, Source, read
 from dialbench.records import Example

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from dialbench.errors import UnknownName
 from dialbench.records import Result, Table
-from dialbench.reporting import canvas, render, typeset
-from dialbench.reporting.formats import FORMATS, PLOTS, TABLES
+from dialbench.reporting.formats import render, typeset
+from dialbench.reporting.formats.names import FORMATS, PLOTS, TABLES
+from dialbench.reporting.plots import canvas
 from dialbench.reporting.presentation import slug
-from dialbench.reporting.topics import topic_words
+from dialbench.reporting.tables.topics import topic_words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -125,7 +126,7 @@ class _Report:
 
     def figures(self) -> Iterator[tuple[str, Figure]]:
         """The plots under names that neither a table nor another plot has."""
-        from dialbench.reporting.plots import plots
+        from dialbench.reporting.plots.draw import plots
 
         taken = [table.name for table in (*self.tables, *self.words)]
         for stem, figure in plots(self.tables, self.ours, self.results, self.answers):

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dialbench.adapter import Registry
 from dialbench.records import Context, Example, Split
+from dialbench.systems import Registry
 
 TINY = {
     "embedding": 16,

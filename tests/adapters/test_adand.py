@@ -19,11 +19,12 @@ from dialbench_adapters.blocks.lstm import Given
 from dialbench_adapters.blocks.topics import STOP_WORDS, TopicInferrer, kl_weight, topical_words
 from torch import nn
 
-from dialbench.adapter import Progress, Registry, Run
+from dialbench.adapter import Progress, Run
 from dialbench.errors import InputError
 from dialbench.neural.decoding import decode
 from dialbench.neural.model import count_for_answers, count_parameters
 from dialbench.records import Decoding
+from dialbench.systems import Registry
 from dialbench.text.vocabulary import EOS, PAD, SEP, Vocabulary
 
 pytestmark = pytest.mark.usefixtures("one_thread")

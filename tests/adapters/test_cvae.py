@@ -11,11 +11,12 @@ from dialbench_adapters.cvae import CVAEConfig, CVAEModel
 from dialbench_adapters.transformer import TransformerModel
 from torch.nn.functional import pad
 
-from dialbench.adapter import Progress, Registry, Run
+from dialbench.adapter import Progress, Run
 from dialbench.errors import InputError, SystemFailed
 from dialbench.neural.decoding import decode
 from dialbench.neural.model import count_for_answers, count_parameters
 from dialbench.records import Decoding, Example, Split
+from dialbench.systems import Registry
 from dialbench.text.vocabulary import BOS, PAD
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -10,11 +10,11 @@ from dialbench_adapters.blocks.hierarchical import Conversation
 from dialbench_adapters.blocks.latent import noise
 from dialbench_adapters.cvae_rnn import CVAERNNConfig, CVAERNNModel, speakers
 
-from dialbench.adapter import Registry
 from dialbench.errors import InputError
 from dialbench.neural.decoding import decode
 from dialbench.neural.model import count_for_answers, count_parameters
 from dialbench.records import Decoding
+from dialbench.systems import Registry
 from dialbench.text.vocabulary import EOS, PAD
 
 pytestmark = pytest.mark.usefixtures("one_thread")

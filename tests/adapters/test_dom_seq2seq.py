@@ -8,10 +8,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 import torch
-from dialbench_adapters.blocks.domains import Domains
 from dialbench_adapters.dom_seq2seq import DOMSeq2SeqConfig, DOMSeq2SeqModel
+from dialbench_adapters.text_models.domains import Domains
 
-from dialbench.adapter import Progress, Registry, Run
+from dialbench.adapter import Progress, Run
 from dialbench.errors import InputError, SystemFailed
 from dialbench.neural.data import encode, make_batch
 from dialbench.neural.decoding import beam_search
@@ -19,6 +19,7 @@ from dialbench.neural.model import count_parameters
 from dialbench.neural.randomness import seed_of
 from dialbench.neural.training import History
 from dialbench.records import Context, Decoding, Split
+from dialbench.systems import Registry
 from dialbench.text.tokenizer import detokenize
 
 pytestmark = pytest.mark.usefixtures("one_thread")

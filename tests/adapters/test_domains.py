@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from dialbench_adapters.blocks.domains import Domains, clusters, regression
-from dialbench_adapters.blocks.tfidf import TfIdf
+from dialbench_adapters.text_models.domains import Domains, clusters, regression
+from dialbench_adapters.text_models.tfidf import TfIdf
 
 from dialbench.errors import StorageError
 from dialbench.neural.data import Ragged

@@ -12,13 +12,14 @@ from dialbench_adapters.dvs2s import DVS2S, JointConfig, JointModel, JointStage
 from dialbench_adapters.s2sa import S2SA, S2SAModel
 from dialbench_adapters.s_dvs2s import SDVS2S, WordsStage
 
-from dialbench.adapter import Progress, Registry, Run, System
+from dialbench.adapter import Progress, Run
 from dialbench.errors import InputError, SystemFailed
 from dialbench.neural.data import make_batch
 from dialbench.neural.decoding import decode
 from dialbench.neural.model import count_parameters
-from dialbench.plan import Plan, Request
 from dialbench.records import Decoding
+from dialbench.running.plan import Plan, Request
+from dialbench.systems import Registry, System
 from dialbench.text.tokenizer import tokenize
 from dialbench.text.vocabulary import EOS, PAD, SPECIALS
 
@@ -248,7 +249,7 @@ class TestTraining:
     def test_the_closed_list_is_noted_where_there_is_no_tagger(
         self, eight, stages, tmp_path, monkeypatch
     ):
-        from dialbench_adapters.blocks import tagger
+        from dialbench_adapters.text_models import tagger
 
         said = []
 

@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dialbench_adapters.blocks import chat
-from dialbench_adapters.blocks.ledger import Kept, Ledger
+from dialbench_adapters.chat import client as chat
+from dialbench_adapters.chat.ledger import Kept, Ledger
 from dialbench_adapters.endpoint import Endpoint, EndpointConfig
 
-from dialbench.adapter import Progress, Registry, Run
+from dialbench.adapter import Progress, Run
 from dialbench.errors import InputError, StorageError, SystemFailed
 from dialbench.records import Context, Decoding
+from dialbench.systems import Registry
 from dialbench.text.written import written
 
 KEY = "sk-never-to-be-seen-0123456789"

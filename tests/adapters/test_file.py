@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from dialbench_adapters.file import File, FileConfig
 
-from dialbench.adapter import Progress, Registry, Run
+from dialbench.adapter import Progress, Run
 from dialbench.errors import InputError, SystemFailed
 from dialbench.records import Context, Decoding
+from dialbench.systems import Registry
 
 CONTEXTS = [
     Context(["Is it open ?", "I think so ."], "a-1"),

@@ -6,14 +6,14 @@ import json
 import shutil
 
 import pytest
-from dialbench_adapters.blocks import function_words, tagger
-from dialbench_adapters.blocks.function_words import FunctionWords
-from dialbench_adapters.blocks.tagger import Tagger, universal
+from dialbench_adapters.text_models import function_words, tagger
+from dialbench_adapters.text_models.function_words import FunctionWords
+from dialbench_adapters.text_models.tagger import Tagger, universal
 
-from dialbench.adapter import Registry, System
 from dialbench.errors import InputError
 from dialbench.neural.data import build_vocabulary
 from dialbench.records import Example, Split
+from dialbench.systems import Registry, System
 from dialbench.text.tokenizer import tokenize
 from dialbench.text.vocabulary import SPECIALS
 

@@ -12,12 +12,13 @@ from dialbench_adapters.blocks.causal import CausalModel, CausalSizes
 from dialbench_adapters.gpt2 import GPT2, GPT2Config
 from dialbench_adapters.hf import HF
 
-from dialbench.adapter import Progress, Registry, Run
+from dialbench.adapter import Progress, Run
 from dialbench.errors import InputError
 from dialbench.neural.decoding import decode
 from dialbench.neural.model import count_parameters
 from dialbench.neural.training import Trainer
 from dialbench.records import Context, Decoding
+from dialbench.systems import Registry
 from dialbench.text.tokenizer import tokenize
 from dialbench.text.vocabulary import BOS, EOS, PAD, SEP, UNK
 
@@ -221,7 +222,7 @@ class TestPretrained:
                 super().__init__(*args, **options)
                 made.append(self)
 
-        monkeypatch.setattr("dialbench_adapters.blocks.tuning.Trainer", Spy)
+        monkeypatch.setattr("dialbench_adapters.pretrained.tuning.Trainer", Spy)
         adapter = build(f"gpt2[weights={tiny('gpt2')}]", tuning_epochs=1)
         adapter.fit(eight, eight, Run(2, folder=tmp_path))
         (trainer,) = made

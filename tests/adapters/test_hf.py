@@ -13,16 +13,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from dialbench_adapters.blocks.hub import Checkpoint, Pieces
-from dialbench_adapters.blocks.pretrained import pretrained
 from dialbench_adapters.hf import HF, HFConfig
+from dialbench_adapters.pretrained.checkpoint import Checkpoint, Pieces
+from dialbench_adapters.pretrained.model import pretrained
 
-from dialbench.adapter import Registry, Run
+from dialbench.adapter import Run
 from dialbench.errors import InputError
 from dialbench.neural import checkpoint as files
 from dialbench.neural.data import encode, make_batch
 from dialbench.neural.decoding import beam_search, decode
 from dialbench.records import Context, Decoding
+from dialbench.systems import Registry
 from dialbench.text.vocabulary import BOS, EOS, PAD, SEP, UNK
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -287,7 +288,7 @@ class TestAdapter:
 
 class TestRun:
     def test_the_row_and_its_fingerprint(self, tiny, tmp_path):
-        from dialbench.plan import Plan, Request
+        from dialbench.running.plan import Plan, Request
 
         folder = tmp_path / "mine"
         shutil.copytree(tiny("gpt2"), folder)

@@ -13,12 +13,13 @@ from dialbench_adapters.hred import HREDConfig, HREDModel
 from torch import nn
 from torch.nn.functional import pad
 
-from dialbench.adapter import Registry, Run
+from dialbench.adapter import Run
 from dialbench.errors import InputError
 from dialbench.neural.data import Batch, Turns, encode, make_batch
 from dialbench.neural.decoding import decode
 from dialbench.neural.model import count_parameters
 from dialbench.records import Context, Decoding
+from dialbench.systems import Registry
 from dialbench.text.vocabulary import EOS, PAD, Vocabulary
 
 pytestmark = pytest.mark.usefixtures("one_thread")

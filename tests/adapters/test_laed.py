@@ -18,12 +18,13 @@ from dialbench_adapters.laed import (
 )
 from dialbench_adapters.seq2seq_lstm import LSTMConfig
 
-from dialbench.adapter import Registry, Run
+from dialbench.adapter import Run
 from dialbench.errors import InputError
 from dialbench.neural.data import build_vocabulary, encode, make_batch
 from dialbench.neural.decoding import decode
 from dialbench.neural.model import count_for_answers, count_parameters
 from dialbench.records import Context, Decoding
+from dialbench.systems import Registry
 from dialbench.text.vocabulary import PAD
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -15,12 +15,13 @@ from dialbench_adapters.paraformer import (
     randomized_layers,
 )
 
-from dialbench.adapter import Progress, Registry, Run
+from dialbench.adapter import Progress, Run
 from dialbench.neural.data import build_vocabulary, encode_split
 from dialbench.neural.model import count_parameters
 from dialbench.neural.randomness import generator
 from dialbench.neural.training import Trainer, evaluate
 from dialbench.records import Context, Decoding
+from dialbench.systems import Registry
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 P, R = True, False

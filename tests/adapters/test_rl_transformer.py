@@ -16,12 +16,13 @@ from dialbench_adapters.rl_transformer import (
     RLTransformerModel,
 )
 
-from dialbench.adapter import Registry, Run
+from dialbench.adapter import Run
 from dialbench.errors import InputError
 from dialbench.neural.model import count_parameters
 from dialbench.neural.randomness import generator
 from dialbench.neural.training import Trainer
 from dialbench.records import Context, Decoding
+from dialbench.systems import Registry
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -12,12 +12,13 @@ from dialbench_adapters.blocks.adadelta import AdaDeltaTrainer
 from dialbench_adapters.s2sa import S2SAConfig, S2SAModel
 from torch.nn.functional import pad
 
-from dialbench.adapter import Registry, Run
+from dialbench.adapter import Run
 from dialbench.errors import InputError
 from dialbench.neural.data import build_vocabulary, encode_split, make_batch, training_rows
 from dialbench.neural.decoding import beam_search, decode
 from dialbench.neural.model import count_parameters
 from dialbench.records import Context, Decoding, Example, Split
+from dialbench.systems import Registry
 from dialbench.text.vocabulary import EOS, PAD, UNK
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -8,11 +8,12 @@ import torch
 from dialbench_adapters.s2sa import S2SA
 from dialbench_adapters.s2sa_mmi import S2SAMMI, best, turned
 
-from dialbench.adapter import Progress, Registry, Run
+from dialbench.adapter import Progress, Run
 from dialbench.errors import InputError, SystemFailed
 from dialbench.neural.data import encode, make_batch
 from dialbench.neural.decoding import Hypothesis, beam_search
 from dialbench.records import Context, Decoding
+from dialbench.systems import Registry
 from dialbench.text.vocabulary import EOS, PAD, SEP, UNK, Vocabulary
 
 pytestmark = pytest.mark.usefixtures("one_thread")

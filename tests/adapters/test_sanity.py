@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dialbench.adapter import Adapter, Registry, Run
+from dialbench.adapter import Adapter, Run
 from dialbench.errors import InputError
 from dialbench.records import Context, Decoding, Example, Split
+from dialbench.systems import Registry
 from dialbench.text.tokenizer import tokenize
 
 NAMES = ["copy-last", "copy-reference", "most-frequent", "random-train", "retrieval", "unigram"]

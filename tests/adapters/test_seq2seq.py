@@ -9,9 +9,9 @@ from dialbench_adapters.blocks.recurrent import AdditiveAttention, RecurrentEnco
 from dialbench_adapters.seq2seq import Seq2SeqConfig, Seq2SeqModel
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from dialbench.adapter import Registry
 from dialbench.errors import InputError
 from dialbench.neural.model import count_parameters
+from dialbench.systems import Registry
 from dialbench.text.vocabulary import PAD, SEP
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -18,9 +18,10 @@ from dialbench_adapters.seq2seq_lstm import LSTMConfig, LSTMModel
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from dialbench.adapter import Registry, Run
+from dialbench.adapter import Run
 from dialbench.errors import InputError
 from dialbench.neural.model import count_parameters
+from dialbench.systems import Registry
 from dialbench.text.vocabulary import PAD
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -11,11 +11,12 @@ from dialbench_adapters.blocks.latent import Gaussian
 from dialbench_adapters.svt import SVTConfig, SVTModel
 from dialbench_adapters.transformer import TransformerConfig, TransformerModel
 
-from dialbench.adapter import Registry, Run
+from dialbench.adapter import Run
 from dialbench.errors import InputError
 from dialbench.neural.decoding import decode
 from dialbench.neural.model import count_for_answers, count_parameters, word_loss
 from dialbench.records import Decoding
+from dialbench.systems import Registry
 from dialbench.text.vocabulary import BOS, EOS, PAD
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 import torch
 from dialbench_adapters.blocks.topic_words import messages
-from dialbench_adapters.blocks.twitter_lda import Topics
 from dialbench_adapters.s2sa import S2SAConfig, S2SAModel
 from dialbench_adapters.ta_seq2seq import TASeq2SeqConfig, TASeq2SeqModel
+from dialbench_adapters.text_models.twitter_lda import Topics
 
-from dialbench.adapter import Registry, Run
+from dialbench.adapter import Run
 from dialbench.errors import InputError, StorageError
 from dialbench.neural.data import build_vocabulary
 from dialbench.neural.model import count_parameters
 from dialbench.records import Decoding, Example, Split
+from dialbench.systems import Registry
 from dialbench.text.vocabulary import PAD
 
 pytestmark = pytest.mark.usefixtures("one_thread")

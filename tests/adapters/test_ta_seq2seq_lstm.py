@@ -7,14 +7,15 @@ from dataclasses import replace
 import pytest
 import torch
 from dialbench_adapters.blocks.lstm import Given
-from dialbench_adapters.blocks.twitter_lda import Topics
 from dialbench_adapters.seq2seq_lstm import LSTMConfig, LSTMModel
 from dialbench_adapters.ta_seq2seq_lstm import TASeq2SeqLSTMConfig, TASeq2SeqLSTMModel
+from dialbench_adapters.text_models.twitter_lda import Topics
 
-from dialbench.adapter import Registry, Run
+from dialbench.adapter import Run
 from dialbench.errors import InputError
 from dialbench.neural.model import count_parameters
 from dialbench.records import Decoding
+from dialbench.systems import Registry
 from dialbench.text.vocabulary import PAD
 
 pytestmark = pytest.mark.usefixtures("one_thread")

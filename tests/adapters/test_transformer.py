@@ -12,9 +12,9 @@ from dialbench_adapters.blocks.embedding import Positions, WordEmbedding
 from dialbench_adapters.transformer import TransformerConfig, TransformerModel
 from torch import nn
 
-from dialbench.adapter import Registry
 from dialbench.errors import InputError
 from dialbench.neural.model import count_parameters
+from dialbench.systems import Registry
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dialbench.adapter import Run
-from dialbench.plan import Plan, Request
 from dialbench.records import Decoding
+from dialbench.running.plan import Plan, Request
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -8,7 +8,7 @@ from math import lgamma
 
 import numpy as np
 import pytest
-from dialbench_adapters.blocks.twitter_lda import Messages, Sampler, Topics, fit
+from dialbench_adapters.text_models.twitter_lda import Messages, Sampler, Topics, fit
 
 V, T = 4, 2
 SMALL = [(0, [0, 0, 1]), (0, [1, 2]), (1, [3])]

@@ -11,9 +11,9 @@ from dialbench_adapters.blocks.latent import noise
 from dialbench_adapters.vhcr import VHCRConfig, VHCRModel
 from torch.distributions import Normal, kl_divergence
 
-from dialbench.adapter import Registry
 from dialbench.errors import InputError
 from dialbench.neural.model import count_parameters
+from dialbench.systems import Registry
 from dialbench.text.vocabulary import PAD
 
 pytestmark = pytest.mark.usefixtures("one_thread")

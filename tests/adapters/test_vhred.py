@@ -10,12 +10,13 @@ from dialbench_adapters.blocks.latent import noise
 from dialbench_adapters.hred import HREDModel
 from dialbench_adapters.vhred import VHREDConfig, VHREDModel, drop_words
 
-from dialbench.adapter import Progress, Registry, Run
+from dialbench.adapter import Progress, Run
 from dialbench.errors import InputError
 from dialbench.neural.decoding import decode
 from dialbench.neural.model import count_parameters
 from dialbench.neural.training import evaluate
 from dialbench.records import Decoding
+from dialbench.systems import Registry
 from dialbench.text.vocabulary import BOS, EOS, PAD, UNK
 
 pytestmark = pytest.mark.usefixtures("one_thread")

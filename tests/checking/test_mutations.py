@@ -15,8 +15,8 @@ import dialbench
 from dialbench.bench import run
 from dialbench.checking.findings import Comparison
 from dialbench.errors import InputError, StorageError
-from dialbench.measures import ScoringSettings
-from dialbench.plan import Request
+from dialbench.running.plan import Request
+from dialbench.scoring.resources import ScoringSettings
 from dialbench.store import baselines
 
 TINY = """

@@ -13,10 +13,10 @@ from rich.console import Console
 
 from dialbench.checking.compare import compare
 from dialbench.checking.findings import Comparison
-from dialbench.reporting.checked import words_of
-from dialbench.reporting.checked_to_junit import checked_to_junit
-from dialbench.reporting.checked_to_markdown import checked_to_markdown
-from dialbench.reporting.checked_to_rich import RichChecked
+from dialbench.checking.to_junit import checked_to_junit
+from dialbench.checking.to_markdown import checked_to_markdown
+from dialbench.checking.to_rich import RichChecked
+from dialbench.checking.wording import words_of
 from dialbench.store import baselines
 from dialbench.store.baselines import Baseline, Entry
 
@@ -157,7 +157,7 @@ def taken(monkeypatch: pytest.MonkeyPatch, entry: Make, snapshot: Snap) -> Calla
     """Says what the runs folder holds."""
 
     def set(*entries: Any) -> None:
-        monkeypatch.setattr("dialbench.checking.take", lambda runs: snapshot(*entries))
+        monkeypatch.setattr("dialbench.checking.check.take", lambda runs: snapshot(*entries))
 
     return set
 

@@ -10,13 +10,7 @@ import numpy as np
 import pytest
 
 from dialbench.errors import InputError
-from dialbench.metrics.meteor15 import (
-    MISSING,
-    Meteor15,
-    MeteorCoco,
-    MeteorProgram,
-    meteor_of,
-)
+from dialbench.metrics.meteor15 import MISSING, Meteor15, MeteorCoco, MeteorProgram, meteor_of
 from dialbench.metrics.overlap import NO_REFERENCES
 
 # Speaks METEOR's protocol: every word of the last text that is in a reference is an exact match of

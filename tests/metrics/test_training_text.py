@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialbench.corpora.base import load_corpus
+from dialbench.corpora.training_text import training_split, turns_of
 from dialbench.errors import InputError
-from dialbench.evaluate import score_responses
-from dialbench.measures import ScoringSettings, build_metrics, training_split, turns_of
 from dialbench.records import Example, Split
+from dialbench.scoring.evaluation import score_responses
+from dialbench.scoring.resources import ScoringSettings, build_metrics
 
 TURNS = [f"r{i} d e f" for i in range(10)]
 DIALOGUES = [{"turns": [f"q{i} a b c", turn]} for i, turn in enumerate(TURNS)]

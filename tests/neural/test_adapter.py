@@ -7,10 +7,11 @@ import math
 import pytest
 import torch
 
-from dialbench.adapter import Progress, Run, System
+from dialbench.adapter import Progress, Run
 from dialbench.errors import InputError, StorageError, SystemFailed
 from dialbench.neural.adapter import NeuralConfig
 from dialbench.records import Context, Decoding
+from dialbench.systems import System
 
 GREEDY = Decoding()
 EVERY = [Decoding.parse(text) for text in ["greedy", "sample", "top-k:3", "top-p:0.9", "beam:3"]]

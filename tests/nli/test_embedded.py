@@ -6,10 +6,10 @@ import hashlib
 
 import pytest
 
-from dialbench.measures import ScoringSettings, build_metrics
 from dialbench.nli import embedded
 from dialbench.nli.judge import LABELS
 from dialbench.nli.loading import find
+from dialbench.scoring.resources import ScoringSettings, build_metrics
 
 PLAIN = [
     ("The ferry leaves at noon.", "The ferry leaves at noon.", "entailment"),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dialbench import papers
 from dialbench.errors import InputError, UnknownName
-from dialbench.papers import ParameterTable, PrintedTable, TopicTable, load_paper, load_table
+from dialbench.papers import tables as papers
+from dialbench.papers.tables import ParameterTable, PrintedTable, TopicTable, load_paper, load_table
 
 ENTRIES = [entry for name in papers.names() for entry in load_paper(name).tables]
 SHEETS = [

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dialbench.records import Decoding, Job, Result, Score
-from dialbench.reporting.tables import build
+from dialbench.reporting.tables.results import build
 
 SYSTEMS = (
     "Seq2Seq",

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from matplotlib.colors import to_rgb
 
-from dialbench import suites
 from dialbench.records import Cell, Column, Row, Table
-from dialbench.reporting import canvas
-from dialbench.reporting.beside import beside
-from dialbench.reporting.grids import heat_maps
-from dialbench.reporting.marks import Rules
-from dialbench.reporting.slopes import rank_agreement
+from dialbench.reporting.plots import canvas
+from dialbench.reporting.plots.grids import heat_maps
+from dialbench.reporting.plots.slopes import rank_agreement
+from dialbench.reporting.tables.paper_comparison import beside
+from dialbench.reporting.tables.significance import Rules
+from dialbench.suites import suite as suites
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from dialbench.reporting.curves import training_curves
+from dialbench.reporting.plots.curves import training_curves
 
 
 def test_one_panel_a_system_with_both_losses_and_the_best_epoch(result):

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialbench.reporting import canvas, labels
-from dialbench.reporting.labels import Box, End, apart, place
+from dialbench.reporting.plots import canvas, labels
+from dialbench.reporting.plots.labels import Box, End, apart, place
 
 PAGE = Box(0, 0, 400, 300)
 

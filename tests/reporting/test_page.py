@@ -19,7 +19,7 @@ from dialbench.reporting.page.drawing import drawing
 from dialbench.reporting.page.render import page
 from dialbench.reporting.presentation import visible
 from dialbench.reporting.report import write
-from dialbench.reporting.tables import build
+from dialbench.reporting.tables.results import build
 
 HOSTILE = "</script><script>window.ran=1</script><img src=x onerror='window.ran=1'> & \u2028 \u202e"
 
@@ -368,7 +368,7 @@ def test_the_policy_allows_this_script_and_this_style_and_nothing_else(table):
 
 
 def test_the_page_needs_nothing_that_its_policy_forbids(study, table, make_systems):
-    from dialbench.reporting import plots
+    from dialbench.reporting.plots import draw as plots
 
     one = dataclasses.replace(table, columns=table.columns[4:5])
     figures = {
@@ -390,7 +390,8 @@ def test_the_page_needs_nothing_that_its_policy_forbids(study, table, make_syste
 
 
 def test_drawings_are_the_same_every_time_and_keep_the_figure(make_systems):
-    from dialbench.reporting import canvas, plots
+    from dialbench.reporting.plots import canvas
+    from dialbench.reporting.plots import draw as plots
 
     figure = plots.training_curves(make_systems(["a", "b"]))["demo-training"]
     before = canvas.encode(figure, "png")
@@ -399,7 +400,7 @@ def test_drawings_are_the_same_every_time_and_keep_the_figure(make_systems):
 
 
 def test_drawings_keep_their_text_and_look(table):
-    from dialbench.reporting import plots
+    from dialbench.reporting.plots import draw as plots
 
     one = dataclasses.replace(table, columns=table.columns[4:5])
     figure = plots.bars(one)["demo-dist-2"]
@@ -413,7 +414,7 @@ def test_drawings_keep_their_text_and_look(table):
 
 
 def test_names_inside_drawings_are_found_and_not_shared(make_systems):
-    from dialbench.reporting import plots
+    from dialbench.reporting.plots import draw as plots
 
     figure = plots.training_curves(make_systems(["a", "b"]))["demo-training"]
     ids = []

@@ -20,7 +20,7 @@ import pytest
 from dialbench.records import Example, Responses, Score
 from dialbench.reporting.presentation import visible
 from dialbench.reporting.report import write
-from dialbench.reporting.tables import build
+from dialbench.reporting.tables.results import build
 
 PROGRAM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None

@@ -14,11 +14,11 @@ from matplotlib.container import BarContainer, ErrorbarContainer
 
 from dialbench.errors import UnknownName
 from dialbench.records import Cell, Column, Row, Table
-from dialbench.reporting import canvas
-from dialbench.reporting.bars import bars
-from dialbench.reporting.formats import PLOTS
-from dialbench.reporting.scatter import decodings, quality_against_diversity
-from dialbench.reporting.tables import build
+from dialbench.reporting.formats.names import PLOTS
+from dialbench.reporting.plots import canvas
+from dialbench.reporting.plots.bars import bars
+from dialbench.reporting.plots.scatter import decodings, quality_against_diversity
+from dialbench.reporting.tables.results import build
 
 NAMES = [f"System with a longer name {i}" if i % 3 else f"S{i}" for i in range(17)]
 
@@ -216,7 +216,7 @@ def test_the_users_settings_neither_matter_nor_change(small):
 
 def test_importing_the_report_imports_no_plotting():
     code = (
-        "import sys, dialbench.reporting.report, dialbench.reporting.plots;"
+        "import sys, dialbench.reporting.report, dialbench.reporting.plots.draw;"
         "print({'matplotlib', 'rich', 'torch', 'pandas'} & set(sys.modules))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

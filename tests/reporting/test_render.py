@@ -18,11 +18,11 @@ from rich.console import Console
 
 from dialbench.errors import UnknownName
 from dialbench.records import Cell, Column, Row, Table
-from dialbench.reporting import to_html, to_latex, to_markdown
-from dialbench.reporting.formats import TABLES
+from dialbench.reporting.formats import to_html, to_latex, to_markdown
+from dialbench.reporting.formats.names import TABLES
+from dialbench.reporting.formats.render import render, terminal
 from dialbench.reporting.presentation import clean
-from dialbench.reporting.render import render, terminal
-from dialbench.reporting.shown import show
+from dialbench.reporting.tables.text_table import show
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -204,7 +204,7 @@ def test_formats_agree_on_every_cell(table, format):
 
 @pytest.mark.parametrize("format", READERS)
 def test_formats_agree_where_seeds_were_averaged(make_systems, format):
-    from dialbench.reporting.tables import build
+    from dialbench.reporting.tables.results import build
 
     results = [*make_systems(["one", "two"], (1, 2, 3)), *make_systems(["three"])]
     (table,) = build(results, metrics=["length", "dist-1", "dist-2", "bleu-1", "bleu-2", "ue"])

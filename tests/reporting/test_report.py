@@ -8,8 +8,8 @@ import pytest
 
 from dialbench.errors import StorageError, UnknownName
 from dialbench.records import Cell, Column, Row, Table
-from dialbench.reporting import render
-from dialbench.reporting.formats import FORMATS, PLOTS
+from dialbench.reporting.formats import render
+from dialbench.reporting.formats.names import FORMATS, PLOTS
 from dialbench.reporting.presentation import clean, column_of, slug
 from dialbench.reporting.report import write
 
@@ -32,7 +32,7 @@ def test_every_table_in_every_text_format(tmp_path, table):
 
 
 def test_html_is_one_page_with_everything(tmp_path, make_systems):
-    from dialbench.reporting.tables import build
+    from dialbench.reporting.tables.results import build
 
     results = make_systems(["a", "b"])
     tables = [*build(results, metrics=["dist-2"]), named("other")]
@@ -46,7 +46,7 @@ def test_html_is_one_page_with_everything(tmp_path, make_systems):
 
 
 def test_plots_of_measures_training_and_quality_against_diversity(tmp_path, make_systems):
-    from dialbench.reporting.tables import build
+    from dialbench.reporting.tables.results import build
 
     results = make_systems(["a", "b"])
     paths = write(build(results, metrics=["dist-2", "bleu-1"]), results, tmp_path, ["png", "pdf"])
@@ -67,10 +67,10 @@ def conversations_of():
 
 def everything(make_systems):
     """A grid beside printed values, with responses, decodings and divergences."""
-    from dialbench import suites
     from dialbench.records import Decoding
-    from dialbench.reporting.beside import beside
-    from dialbench.reporting.marks import Rules
+    from dialbench.reporting.tables.paper_comparison import beside
+    from dialbench.reporting.tables.significance import Rules
+    from dialbench.suites import suite as suites
 
     suite = suites.load("paraformer-5")
     results = make_systems([row.name for row in suite.rows[:4]])
@@ -87,7 +87,7 @@ def everything(make_systems):
 @pytest.fixture(scope="module")
 def made_twice(make_systems):
     from dialbench.reporting.page.conversations import gather
-    from dialbench.reporting.plots import plots
+    from dialbench.reporting.plots.draw import plots
 
     def draw():
         made, results, read = everything(make_systems)
@@ -124,7 +124,7 @@ def test_plots_of_responses_are_no_conversations(tmp_path, make_systems):
 
 
 def test_every_plot_has_the_same_bytes_every_time(made_twice):
-    from dialbench.reporting import canvas
+    from dialbench.reporting.plots import canvas
 
     first, second = made_twice
     assert list(first) == list(second)
@@ -135,7 +135,7 @@ def test_every_plot_has_the_same_bytes_every_time(made_twice):
 
 
 def test_a_report_written_twice_is_the_same(tmp_path, make_systems):
-    from dialbench.reporting.tables import build
+    from dialbench.reporting.tables.results import build
 
     def run(folder):
         results = make_systems(["a", "b"], (1, 2))

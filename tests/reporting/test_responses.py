@@ -10,7 +10,7 @@ import pytest
 from dialbench.metrics.texts import Ragged
 from dialbench.records import Example
 from dialbench.reporting.page.conversations import Answers, Conversations
-from dialbench.reporting.responses import of_responses, rarefied
+from dialbench.reporting.plots.responses import of_responses, rarefied
 
 TEXTS = ["a b a c", "a a", "b d a", "e"]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dialbench.records import Column, Result
-from dialbench.reporting.tables import build
+from dialbench.reporting.tables.results import build
 
 
 @pytest.fixture(scope="module")

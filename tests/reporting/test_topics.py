@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dialbench.reporting.render import render
+from dialbench.reporting.formats.render import render
+from dialbench.reporting.plots.topic_maps import topic_maps
 from dialbench.reporting.report import write
-from dialbench.reporting.topic_maps import topic_maps
-from dialbench.reporting.topics import topic_words
+from dialbench.reporting.tables.topics import topic_words
 
 WORDS = [["boat", "sail", "wind"], ["bread", "oven"]]
 

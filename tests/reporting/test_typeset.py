@@ -10,8 +10,8 @@ import pytest
 
 from dialbench.errors import InputError
 from dialbench.records import Cell, Column, Row, Table
-from dialbench.reporting import typeset
-from dialbench.reporting.render import render
+from dialbench.reporting.formats import typeset
+from dialbench.reporting.formats.render import render
 from dialbench.reporting.report import write
 
 COLUMNS = (Column("m", "M"), Column("d", "diff.", direction="none"))

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from dialbench import presets, suites
-from dialbench.adapter import Registry
 from dialbench.errors import InputError
-from dialbench.plan import Request, systems_of, under
-from dialbench.suites import CountSuite, Suite
+from dialbench.presets import preset as presets
+from dialbench.running.plan import Request, systems_of, under
+from dialbench.suites import suite as suites
+from dialbench.suites.suite import CountSuite, Suite
+from dialbench.systems import Registry
 
 TABLES = [name for name in suites.names() if name not in ("paraformer-a1", "adand-4")]
 MINE = """
@@ -99,7 +100,7 @@ def test_every_row_is_a_system_with_options_that_fit(name: str) -> None:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_distinct_divides_as_the_papers_convention_does(name: str) -> None:
-    from dialbench.conventions import CONVENTIONS
+    from dialbench.scoring.conventions import CONVENTIONS
 
     suite = load(name)
     (convention,) = (c for name, c in CONVENTIONS.items() if suite.paper.startswith(name))

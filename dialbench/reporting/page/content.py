@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from dialbench.records import Cell, Column, Result, Row, Table
-from dialbench.reporting import to_html
-from dialbench.reporting.lines import Line, lines
-from dialbench.reporting.notes import signatures
+from dialbench.reporting.formats import to_html
 from dialbench.reporting.presentation import clean
-from dialbench.reporting.shown import number, show
+from dialbench.reporting.tables.notes import signatures
+from dialbench.reporting.tables.rows import Line, lines
+from dialbench.reporting.tables.text_table import number, show
 
 _FEW = 4
 _PUBLIC = "its text may be passed on"

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dialbench.records import Example, Job, Responses, Result
-from dialbench.reporting.lines import alike, lines
 from dialbench.reporting.presentation import clean, column_of, visible
-from dialbench.reporting.shown import scale
+from dialbench.reporting.tables.rows import alike, lines
+from dialbench.reporting.tables.text_table import scale
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

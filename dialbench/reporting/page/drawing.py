@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-from dialbench.reporting import canvas
+from dialbench.reporting.plots import canvas
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,0 +1,1 @@
+"""Chat endpoints: a client, and answers kept as they come."""

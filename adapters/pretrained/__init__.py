@@ -1,0 +1,1 @@
+"""Checkpoints of the transformers library: read, fine-tuned, answered with."""

@@ -1,0 +1,123 @@
+"""Adapters over a pretrained checkpoint: fine-tuned on the corpus, or asked as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+from dialbench.adapter import Adapter, Run
+from dialbench.errors import SystemFailed
+from dialbench.neural.adapter import NeuralAdapter, NeuralConfig
+from dialbench.neural.model import DialogueModel
+from dialbench.neural.training import Trainer
+from dialbench.records import Context, Split
+
+from .checkpoint import Checkpoint, Pieces
+from .model import demand_positions, pretrained
+
+
+@dataclass(frozen=True)
+class TuningConfig(NeuralConfig):
+    """Which checkpoint, and how it is fine-tuned.
+
+    Attributes:
+        weights: folder of a checkpoint (config.json, model.safetensors, tokenizer files) or the
+            name of one in the local cache of the Hub; nothing is downloaded. Its sizes, words and
+            dropout hold, and the options below in place of their namesakes.
+        tune: whether it is fine-tuned on the corpus, or asked as it is (zero-shot).
+        tuning_rate, tuning_warmup, tuning_epochs: as learning_rate, warmup and epochs.
+        tuning_decay: the rate of decoupled weight decay.
+    """
+
+    weights: str = ""
+    tune: bool = True
+    tuning_rate: float = 5e-5
+    tuning_warmup: float = 500
+    tuning_epochs: int = 5
+    tuning_decay: float = 0.01
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.demand_positive("tuning_rate", "tuning_epochs")
+        if not self.weights and not self.tune:
+            raise ValueError("tune=false needs weights=FOLDER")
+
+    def tuning(self) -> Self:
+        """The config with the rates of fine-tuning in place of those from scratch."""
+        return replace(
+            self,
+            learning_rate=self.tuning_rate,
+            warmup=self.tuning_warmup,
+            epochs=self.tuning_epochs,
+        )
+
+
+class TunedAdapter(NeuralAdapter):
+    """A system that is a pretrained checkpoint wherever `weights` names one."""
+
+    Config = TuningConfig
+    config: TuningConfig
+
+    @classmethod
+    def inspect(cls, config: TuningConfig, contexts: Sequence[Context]) -> Mapping[str, Any]:
+        """The checksum of the checkpoint's weights, tokenizer and configs."""
+        if not config.weights:
+            return {}
+        checkpoint = cls.open(config)
+        demand_positions(checkpoint, config.context_tokens, config.response_tokens)
+        return {"weights": checkpoint.checksum}
+
+    @classmethod
+    def learns(cls, config: TuningConfig) -> bool:
+        """Not where the checkpoint is asked as it is."""
+        return config.tune
+
+    @classmethod
+    def open(cls, config: TuningConfig) -> Checkpoint:
+        """The checkpoint that `weights` names.
+
+        Raises:
+            InputError: it cannot be used.
+        """
+        return Checkpoint.open(config.weights)
+
+    def build_model(self, size: int) -> DialogueModel:
+        """The checkpoint's model with its pretrained weights."""
+        c = self.config
+        return pretrained(self.open(c), c.context_tokens, c.response_tokens)
+
+    def fit(self, train: Split, valid: Split, run: Run) -> None:
+        """Fine-tunes, from the last finished epoch in `run.folder`, or takes it as it is."""
+        if not self.config.weights:
+            return super().fit(train, valid, run)
+        self.vocabulary = Pieces(self.open(self.config))
+        model = self._fresh_model(run)
+        if self.config.tune:
+            if not len(train) or not len(valid):
+                raise SystemFailed("there are no examples to learn from", where="training")
+            data = self._encode(train), self._encode(valid)
+            config, decay = self.config.tuning(), self.config.tuning_decay
+            self.history = Trainer(model, *data, config, run, weight_decay=decay).fit()
+        self.warn(run)
+        return None
+
+    def save(self, folder: Path) -> None:
+        """Writes what was learned; a checkpoint asked as it is stays where it is."""
+        if self.config.tune:
+            super().save(folder)
+        else:
+            Adapter.save(self, folder)
+
+    @classmethod
+    def load(cls, folder: Path, config: Any = None) -> NeuralAdapter:
+        """The system that `save` wrote; tokenizer and configs are read from `weights` again."""
+        self = cls(config)
+        if self.config.tune:
+            self = super().load(folder, config)  # type: ignore[assignment]
+        else:
+            self._fresh_model(Run(0))
+        if self.config.weights:
+            self.vocabulary = Pieces(cls.open(self.config))
+        return self

@@ -1,0 +1,1 @@
+"""What is learnt from text without a gradient: tags, topics, domains, tf-idf."""

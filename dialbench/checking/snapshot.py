@@ -1,0 +1,139 @@
+"""A snapshot of a runs folder, in the shape of a baseline."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from dialbench import __version__
+from dialbench.corpora.base import card, names
+from dialbench.errors import InputError
+from dialbench.metrics.system import MEASURES
+from dialbench.records import Result
+from dialbench.store.baselines import Baseline, Entry, Provenance, ResponseFields, key_of
+from dialbench.store.layout import Store
+from dialbench.store.schema import JobFields
+from dialbench.store.scores import fields_of
+
+_COMPUTING = (
+    "gensim",
+    "lexicalrichness",
+    "nltk",
+    "numpy",
+    "safetensors",
+    "scipy",
+    "sentence-transformers",
+    "torch",
+    "transformers",
+)
+
+
+_CLOCKED = {name for name, measure in MEASURES.items() if measure.clocked}
+
+
+def take(runs: Path) -> Baseline:
+    """What a runs folder holds, texts and all.
+
+    Raises:
+        InputError: there are no results.
+        StorageError: a file is damaged, trained systems included.
+    """
+    store = Store(runs)
+    results = store.results()
+    if not results:
+        hint = "Name a folder that `run` wrote to."
+        raise InputError("there are no results", where=str(runs), hint=hint)
+    examples: dict[str, list[str]] = {}
+    entries = [_entry(store, result, examples) for result in results]
+    return Baseline(provenance=provenance(), examples=examples, entries=entries)
+
+
+def to_keep(snapshot: Baseline, *, texts: bool = False) -> Baseline:
+    """The snapshot as it may be committed: without texts that a licence does not let us show.
+
+    Args:
+        snapshot: what `take` gave.
+        texts: whether the user says that all texts may be kept.
+
+    Raises:
+        InputError: a job is not finished and scored; a baseline holds finished rows only.
+    """
+    for entry in snapshot.entries:
+        if entry.status != "done" or not entry.scores:
+            state = "not scored" if entry.status == "done" else entry.status
+            raise InputError(
+                f"{entry.as_job()} is {state}; a baseline holds finished rows only",
+                hint="Run it again, or into a fresh --out.",
+            )
+    kept = [e if texts or publishable(e.job.corpus) else _without(e) for e in snapshot.entries]
+    return snapshot.model_copy(update={"entries": kept})
+
+
+def publishable(corpus: str) -> bool:
+    """Whether text of this corpus may be committed; a user's own file may not."""
+    return corpus in names() and card(corpus).publishable
+
+
+def provenance() -> Provenance:
+    """Where and by what a snapshot is taken now."""
+    libraries = {name: version for name in _COMPUTING if (version := _installed(name))}
+    return Provenance(
+        command=shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        commit=_commit(),
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        versions={
+            "dialbench": __version__,
+            "python": platform.python_version(),
+            **libraries,
+        },
+    )
+
+
+def _entry(store: Store, result: Result, examples: dict[str, list[str]]) -> Entry:
+    job, answered = result.job, store.answered(result.job)
+    responses = None
+    if answered:
+        given = store.read_responses(job)
+        ids = [example.id for example in given.examples]
+        responses = ResponseFields.of(given, key_of(ids))
+        examples[key_of(ids)] = ids
+    return Entry(
+        job=JobFields.of(job),
+        label=result.label,
+        status=result.status,
+        reason=result.reason,
+        device=answered.device if answered else "",
+        circumstances=answered.circumstances if answered else {},
+        weights=store.weights(job),
+        responses=responses,
+        scores={
+            name: fields_of(score) for name, score in result.scores.items() if name not in _CLOCKED
+        },
+    )
+
+
+def _without(entry: Entry) -> Entry:
+    bare = entry.responses and entry.responses.model_copy(update={"texts": None})
+    return entry.model_copy(update={"responses": bare})
+
+
+def _installed(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _commit() -> str:
+    git = shutil.which("git")
+    if git is None:
+        return ""
+    asked = [git, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    told = subprocess.run(asked, capture_output=True, text=True, check=False)  # noqa: S603
+    return told.stdout.strip() if told.returncode == 0 else ""

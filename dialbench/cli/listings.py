@@ -1,0 +1,233 @@
+"""What there is, as data and as text: systems, papers, corpora, metrics."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dialbench.errors import InputError
+from dialbench.presets.preset import load as load_preset
+from dialbench.systems import Registry, System
+
+
+def systems(
+    plugins: Sequence[Path] = (), preset: str = "paper"
+) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """Every system with its card, its parameters under a preset and its options.
+
+    Returns:
+        The systems, and what could not be loaded with its reason.
+
+    Raises:
+        InputError: there is no such preset, one of its values does not fit a system, or a plug-in
+            cannot be loaded.
+    """
+    settings = load_preset(preset).system
+    registry = Registry(plugins)
+    found = []
+    for name in registry.names():
+        try:
+            adapter = registry.get(name)
+        except InputError:
+            continue
+        found.append(_system(System(name, adapter, {}), settings))
+    return found, registry.broken
+
+
+def _system(system: System, settings: Mapping[str, Any]) -> dict[str, Any]:
+    adapter = system.adapter
+    system.concerned(settings)
+    options = {f.name: f.default for f in dataclasses.fields(adapter.Config)}
+    return {
+        "name": system.name,
+        **dataclasses.asdict(adapter.card),
+        "ranked": adapter.ranked,
+        "parameters": _parameters(system, settings),
+        "options": options,
+    }
+
+
+def _parameters(system: System, settings: Mapping[str, Any]) -> dict[str, int]:
+    from dialbench.reproduction.parameters import count
+
+    try:
+        return count(system.build(settings))
+    except Exception:  # a system that needs options, or a plug-in's mistake, hides no other
+        return {}
+
+
+def systems_text(found: Iterable[Mapping[str, Any]]) -> str:
+    """The systems for people: a line each, and its options below."""
+    lines = []
+    for system in found:
+        source = f" ({system['paper']}, {system['year']})" if system["paper"] else ""
+        lines.append(f"{system['name']:<16} {system['summary']}{source}")
+        options = ", ".join(f"{key}={value}" for key, value in system["options"].items())
+        pretrained = ", pretrained" if system["pretrained"] else ""
+        facts = {
+            "family": system["family"] + pretrained,
+            "parameters": _parameters_text(system["parameters"]),
+            "options": options,
+        }
+        lines += [f"{'':<16} {key}: {value}" for key, value in facts.items() if value]
+    return "\n".join(lines)
+
+
+def _parameters_text(counts: Mapping[str, int]) -> str:
+    if not counts:
+        return ""
+    kinds = {"trained": "trained", "random": "frozen", "inference": "used for answers"}
+    parts = [f"{counts[f'{key}_parameters']:,} {said}" for key, said in kinds.items()]
+    return f"{counts['parameters']:,} ({', '.join(parts)})"
+
+
+def papers() -> list[dict[str, Any]]:
+    """Every paper with its tables, the suites that make them again, and what was left out."""
+    from dialbench.papers import tables as printed
+    from dialbench.suites import suite as suites
+
+    tables = [(suites.load(name).printed_table(), name) for name in suites.names()]
+    made = {(table.paper, table.table): name for table, name in tables}
+    found = []
+    for paper in map(printed.load_paper, printed.names()):
+        value = paper.model_dump(mode="json")
+        for entry in value["tables"]:
+            entry["suite"] = made.get((entry["paper"], entry["number"]))
+        found.append(value)
+    return found
+
+
+def papers_text(found: Iterable[Mapping[str, Any]]) -> str:
+    """The papers for people."""
+    lines = []
+    for paper in found:
+        lines.append(f"{paper['name']}: {paper['title']}")
+        rows = [(t["number"], t["suite"] or "", t["caption"]) for t in paper["tables"]]
+        rows += [(p["number"], "", f"not here: {p['reason']}") for p in paper["left_out"]]
+        lines += [f"  {number:<8}  {suite:<14}  {said}" for number, suite, said in rows]
+    return "\n".join(lines)
+
+
+def printed_tables(paper: str, number: str | None, format: str) -> list[str]:
+    """The tables of a paper as it printed them, one text each.
+
+    Args:
+        paper: its name.
+        number: of one table; None takes all that are here.
+        format: as of our tables.
+
+    Raises:
+        UnknownName: there is no such paper, table or format.
+    """
+    from dialbench.papers.tables import load_paper, load_table
+    from dialbench.reporting.formats.render import render
+    from dialbench.reporting.tables.printed import as_printed
+
+    numbers = [entry.number for entry in load_paper(paper).tables] if number is None else [number]
+    return [render(as_printed(load_table(paper, one)), format) for one in numbers]
+
+
+def corpora(
+    names: Sequence[str], data: Path | None = None, *, audit: bool = False
+) -> list[dict[str, Any]]:
+    """The named corpora counted, or all of ours by their cards.
+
+    Args:
+        names: known names or files; empty lists what there is without reading it.
+        data: the folder of corpora.
+        audit: also count dialogues that occur twice.
+
+    Raises:
+        InputError: a corpus cannot be read.
+    """
+    from dialbench.corpora import base
+
+    if not names and not audit:
+        return [dataclasses.asdict(base.card(name)) for name in base.names()]
+    return [_corpus(name, data, audit) for name in names or base.names()]
+
+
+def _corpus(name: str, data: Path | None, audit: bool) -> dict[str, Any]:
+    from dialbench.corpora.audit import audit as audit_corpus
+    from dialbench.corpora.audit import describe
+    from dialbench.corpora.base import load_corpus
+
+    corpus = load_corpus(name, data=data, where="corpora")
+    found = {
+        "title": corpus.title,
+        "licence": corpus.licence,
+        "checksum": corpus.checksum,
+        "notes": list(corpus.notes),
+        **dataclasses.asdict(describe(corpus)),
+    }
+    if audit:
+        counted = dataclasses.asdict(audit_corpus(corpus))
+        found["audit"] = {key: counted[key] for key in ("exact", "normalised")}
+    return found
+
+
+def corpora_text(found: Iterable[Mapping[str, Any]]) -> str:
+    """The corpora for people."""
+    lines = []
+    for corpus in found:
+        if "splits" not in corpus:
+            lines.append(f"{corpus['name']:<20} {corpus['summary']} ({corpus['licence']})")
+            continue
+        lines.append(f"{corpus['title']} ({corpus['licence']}), data {corpus['checksum'][:12]}")
+        heads = ("dialogues", "turns", "examples", "mean_turns", "tokens", "vocabulary")
+        lines.append(f"  {'':<6}" + "".join(f"{head:>12}" for head in heads))
+        for split, facts in corpus["splits"].items():
+            cells = [f"{facts[head]:,.1f}".removesuffix(".0") for head in heads]
+            lines.append(f"  {split:<6}" + "".join(f"{cell:>12}" for cell in cells))
+        lines.append(f"  test tokens among the 20,000 training words: {corpus['coverage']:.2%}")
+        lines.extend(_audit_lines(corpus.get("audit", {})))
+        lines.extend(f"  note: {note}" for note in corpus["notes"])
+    return "\n".join(lines)
+
+
+def _audit_lines(audit: Mapping[str, Mapping[str, Any]]) -> Iterable[str]:
+    names = {
+        "exact": "turn for turn",
+        "normalised": "case, spaces and punctuation ignored",
+    }
+    for kind, overlap in audit.items():
+        inside = ", ".join(f"{split} {n:,}" for split, n in overlap["inside"].items())
+        yield f"  dialogues that repeat an earlier one ({names[kind]}): {inside}"
+        yield (
+            f"  also in train: test {overlap['test_in_train']:,}, valid "
+            f"{overlap['valid_in_train']:,}; test in valid {overlap['test_in_valid']:,}"
+        )
+
+
+def metrics() -> list[dict[str, Any]]:
+    """Every measure with its title, direction, signature and what it needs."""
+    from dialbench.metrics import registry
+    from dialbench.metrics.base import Metric
+    from dialbench.metrics.system import MEASURES, Told
+    from dialbench.reporting.presentation import column_of
+
+    measured = registry.create(registry.names(), registry.MetricSettings())
+    needs = {metric.name: sorted(metric.needs) for metric in measured}
+    every: list[Metric[Any] | Told] = [*measured, *MEASURES.values()]
+    return [
+        {
+            "name": metric.name,
+            "title": column_of(metric.name).title,
+            "direction": metric.direction,
+            "needs": needs.get(metric.name, ["run"]),
+            "default": metric.name in registry.DEFAULT,
+            "signature": metric.signature,
+        }
+        for metric in every
+    ]
+
+
+def metrics_text(found: Iterable[Mapping[str, Any]]) -> str:
+    """The measures for people."""
+    return "\n".join(
+        f"{m['name']:<14} {m['direction']:<7} {m['signature']}"
+        + (f"  (needs {', '.join(m['needs'])})" if m["needs"] else "")
+        for m in found
+    )

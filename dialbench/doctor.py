@@ -1,0 +1,86 @@
+"""Whether this machine is ready for a run: packages, device, corpora, models."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from dialbench.errors import DialbenchError, InputError
+from dialbench.systems import Registry
+
+_PACKAGES = ("torch", "numpy", "scipy", "nltk", "lexicalrichness", "gensim", "safetensors")
+
+
+def doctor(data: Path | None = None) -> tuple[str, bool]:
+    """What is installed and found here, and whether the demo run can work.
+
+    Returns:
+        Lines for people, and False if something that every run needs is missing.
+    """
+    lines = [f"python {platform.python_version()} on {platform.platform()}"]
+    healthy = True
+    for package in _PACKAGES:
+        try:
+            lines.append(f"ok       {package} {importlib.metadata.version(package)}")
+        except importlib.metadata.PackageNotFoundError:
+            healthy = False
+            lines.append(f"missing  {package}: pip install {package}")
+    lines.extend([*_device_lines(), *_corpus_lines(data), _wordnet_line(data), _judge_line()])
+    broken = _broken_systems()
+    lines.extend(f"broken   system {name}: {reason}" for name, reason in broken.items())
+    return "\n".join(lines), healthy and not broken
+
+
+def _broken_systems() -> dict[str, str]:
+    registry = Registry()
+    for name in registry.names():
+        with suppress(InputError):
+            registry.get(name)
+    return registry.broken
+
+
+def _device_lines() -> Iterable[str]:
+    from dialbench.neural.devices import describe, dtype_of, resolve
+
+    device = resolve("auto")
+    facts = describe(device, dtype_of("auto", device))
+    yield f"ok       device {facts['device']}, {facts['dtype']}, {facts['threads']} threads"
+
+
+def _corpus_lines(data: Path | None) -> Iterable[str]:
+    from dialbench.corpora import base
+
+    folder = base.data_folder(data)
+    yield f"{'ok' if folder.is_dir() else 'missing':<8} data folder {folder}"
+    for name in base.names():
+        try:
+            corpus = base.load_corpus(name, data=data)
+        except DialbenchError as error:
+            yield f"missing  corpus {name}: {error.message}"
+        else:
+            sizes = "/".join(f"{len(corpus.split(s)):,}" for s in ("train", "valid", "test"))
+            yield f"ok       corpus {name}: {sizes} examples"
+
+
+def _wordnet_line(data: Path | None) -> str:
+    from dialbench.corpora.base import data_folder
+    from dialbench.metrics.wordnet import WordNet
+
+    wordnet = WordNet.find(data_folder(data))
+    if wordnet is None:
+        return "missing  WordNet: meteor will not be available"
+    return f"ok       WordNet {wordnet.checksum[:12]}"
+
+
+def _judge_line() -> str:
+    from dialbench.nli.embedded import MISSING
+    from dialbench.nli.loading import find
+
+    try:
+        judge = find(None)
+    except DialbenchError as error:
+        return f"missing  judge of ue: {error.message}"
+    return f"ok       judge of ue: {judge.name}" if judge else f"missing  judge of ue: {MISSING}"

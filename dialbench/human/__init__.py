@@ -1,0 +1,1 @@
+"""People as judges: judgements, their tally, their table."""

@@ -1,0 +1,98 @@
+"""The grammar of `name[option=value,...]`: how options are split, read, checked and written."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from dialbench.errors import InputError, UnknownName
+
+_BEYOND = {int: 10**18, float: math.inf}
+
+
+def split_outside_brackets(text: str) -> list[str]:
+    """Parts of a comma-separated list; commas inside `[...]` do not separate."""
+    parts = re.findall(r"(?:\[[^\[\]]*\]|[^,])+", text)
+    return [part.strip() for part in parts if part.strip()]
+
+
+def parse_options(config: type, text: str, *, where: str) -> dict[str, Any]:
+    """Reads `key=value,...` as fields of a config dataclass, in the order of its fields.
+
+    Raises:
+        InputError: a key is unknown or written twice, or a value is not of the field's type.
+    """
+    kinds = typing.get_type_hints(config)
+    order = [f.name for f in dataclasses.fields(config)]
+    options: dict[str, Any] = {}
+    for item in split_outside_brackets(text):
+        key, sign, value = (part.strip() for part in item.partition("="))
+        if key not in order:
+            raise UnknownName.of("option", key, order, where=where)
+        if not sign or key in options:
+            fault = "is given twice" if sign else "has no value"
+            raise InputError(f"option {key!r} {fault}", where=where, hint=f"Write {key}=VALUE.")
+        options[key] = _coerce(kinds[key], value, f"{where} {key}")
+    return {key: options[key] for key in order if key in options}
+
+
+def write_options(options: Mapping[str, Any]) -> str:
+    """`[key=value,...]` as users write it; nothing where there are no options."""
+    written = ",".join(f"{key}={_plain(value)}" for key, value in options.items())
+    return f"[{written}]" if written else ""
+
+
+def checked_value(kind: Any, value: Any, where: str) -> Any:
+    """A value of a preset or a suite, if the command line would take it for an option of `kind`.
+
+    Raises:
+        InputError: it would not.
+    """
+    if not isinstance(value, bool | int | float | str):
+        kind_of_value = type(value).__name__
+        raise InputError(f"a {kind_of_value} is no value of an option", where=where)
+    read = _coerce(kind, _plain(value), where)
+    # A whole number that stands for a float stays one: fingerprints tell 1 from 1.0.
+    return value if isinstance(read, float) and read == value else read
+
+
+def _coerce(kind: Any, text: str, where: str) -> Any:
+    origin = typing.get_origin(kind)
+    if origin is Literal:
+        choices = {str(choice): choice for choice in typing.get_args(kind)}
+        if text not in choices:
+            raise UnknownName.of("value", text, choices, where=where)
+        return choices[text]
+    if origin in (typing.Union, types.UnionType):
+        inner = [arg for arg in typing.get_args(kind) if arg is not type(None)]
+        return None if text.lower() == "none" else _coerce(inner[0], text, where)
+    if kind is bool:
+        if text.lower() not in ("true", "false", "yes", "no", "on", "off", "1", "0"):
+            raise InputError(f"{text!r} is neither true nor false", where=where)
+        return text.lower() in ("true", "yes", "on", "1")
+    if kind in (int, float):
+        return _number(kind, text, where)
+    return text
+
+
+def _number(kind: type[int] | type[float], text: str, where: str) -> float:
+    name = "a whole number" if kind is int else "a finite number"
+    try:
+        number = kind(text)
+    except ValueError:
+        raise InputError(f"{text!r} is not {name}", where=where) from None
+    if not abs(number) < _BEYOND[kind]:
+        size = " of at most 18 digits" if kind is int else ""
+        raise InputError(f"{text!r} is not {name}{size}", where=where)
+    return number
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)

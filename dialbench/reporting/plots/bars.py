@@ -1,0 +1,78 @@
+"""Bar charts: the values of one measure with their intervals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dialbench.records import Column, Row, Table
+from dialbench.reporting.plots.canvas import BLUE, GREY, INK, PALE, SKY, figure, grid, halo, style
+from dialbench.reporting.plots.values import axis_title, shortened, shown, there, whiskers
+from dialbench.reporting.presentation import clean, slug
+from dialbench.reporting.tables.text_table import number
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def bars(table: Table) -> dict[str, Figure]:
+    """One bar chart per measure, with 95 % intervals, or deviations where seeds were averaged.
+
+    Returns:
+        Figures by file stem `TABLE-MEASURE`; a measure without any value has none.
+    """
+    with style():
+        return {
+            slug(f"{table.name}-{column.name}"): _bar_chart(table, column)
+            for column in table.columns
+            if any(there(row.cells[column.name]) for row in table.rows)
+        }
+
+
+def _bar_chart(table: Table, column: Column) -> Figure:
+    drawn, axes = figure(6.0, 0.9 + 0.26 * len(table.rows))
+    drawn.set_label(f"{clean(column.title)}: {clean(table.caption)}")
+    for position, row in enumerate(table.rows):
+        _bar(axes, position, row, column)
+    axes.set_yticks(range(len(table.rows)), [shortened(row.label) for row in table.rows])
+    axes.set_ylim(len(table.rows) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    axes.axvline(0, color=GREY, linewidth=0.8)
+    axes.margins(x=0.12)
+    below = whiskers([row.cells[column.name] for row in table.rows])
+    axes.set_xlabel(f"{axis_title(column)}\n{below}".strip())
+    grid(axes, "x")
+    return drawn
+
+
+def _bar(axes: Any, y: int, row: Row, column: Column) -> None:
+    cell = row.cells[column.name]
+    if not there(cell):
+        _beside(axes, 0.0, y, clean(cell.reason) or "not available", color=GREY)
+        return
+    value, low, high = shown(cell, column)
+    colour = PALE if not row.ranked else BLUE if cell.best else SKY
+    axes.barh(y, value, height=0.68, color=colour)
+    if low < high:
+        axes.errorbar(value, y, xerr=[[value - low], [high - value]], **_WHISKER)
+    text = number(cell.value, column) + ("*" if cell.significant else "")
+    end = max(high, 0.0) if value >= 0 else min(low, 0.0)
+    weight = "bold" if cell.best else "normal"
+    _beside(axes, end, y, text, weight=weight, left=value < 0)
+
+
+_WHISKER = {"fmt": "none", "ecolor": INK, "elinewidth": 0.9, "capsize": 2.0, "capthick": 0.9}
+
+
+def _beside(axes: Any, x: float, y: float, text: str, *, left: bool = False, **more: Any) -> None:
+    axes.annotate(
+        text,
+        (x, y),
+        xytext=(-4 if left else 4, 0),
+        textcoords="offset points",
+        ha="right" if left else "left",
+        va="center",
+        fontsize=8,
+        path_effects=halo(),
+        **more,
+    )

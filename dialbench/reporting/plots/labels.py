@@ -1,0 +1,244 @@
+"""Names beside points and at the ends of lines, placed so that they stay readable."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialbench.reporting.plots.canvas import GREY, INK, PALE, halo
+
+_DIRECTIONS = ((1, 1), (-1, 1), (1, -1), (-1, -1), (1, 0), (-1, 0), (0, 1), (0, -1))
+_DISTANCES = (4.0, 11.0, 19.0, 29.0, 41.0, 55.0, 71.0)
+_POINT_RADIUS = 4.0
+_HALF_LINE = 0.8
+_OUTSIDE = 1000.0
+_BESIDE = 1.04
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle on the page, in typographic points."""
+
+    left: float
+    bottom: float
+    right: float
+    top: float
+
+    @classmethod
+    def around(cls, x: float, y: float, width: float, height: float) -> Box:
+        """The box of that size with its centre at (x, y)."""
+        return cls(x - width / 2, y - height / 2, x + width / 2, y + height / 2)
+
+    def overlap(self, other: Box) -> float:
+        """The area that both cover."""
+        width = min(self.right, other.right) - max(self.left, other.left)
+        height = min(self.top, other.top) - max(self.bottom, other.bottom)
+        return max(width, 0.0) * max(height, 0.0)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a label stands: its centre relative to its point, and how far they are apart.
+
+    `near` is the spot of the label's edge that is nearest to the point.
+    """
+
+    x: float
+    y: float
+    distance: float
+    near: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point with its name, and the ends of its whiskers in each direction."""
+
+    text: str
+    x: float
+    y: float
+    left: float
+    right: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class End:
+    """The end of a line in data coordinates, with what is written beside it."""
+
+    text: str
+    x: float
+    y: float
+    colour: str = INK
+
+
+def place(
+    points: Sequence[tuple[float, float]],
+    sizes: Sequence[tuple[float, float]],
+    page: Box,
+    obstacles: Sequence[Box] = (),
+) -> list[Place]:
+    """A place for each label, in turn: near its point, and covering as little as possible.
+
+    Args:
+        points: (x, y) of what is labelled.
+        sizes: width and height of each label.
+        page: where labels belong.
+        obstacles: what else no label should cover.
+
+    Returns:
+        One place a point. A point further away weighs as much as one square point covered.
+    """
+    taken = [Box.around(x, y, 2 * _POINT_RADIUS, 2 * _POINT_RADIUS) for x, y in points]
+    taken += obstacles
+    places = []
+    for (x, y), (width, height) in zip(points, sizes, strict=True):
+        costs = {}
+        for candidate in _candidates(width, height):
+            box = Box.around(x + candidate.x, y + candidate.y, width, height)
+            outside = width * height - box.overlap(page)
+            covered = sum(box.overlap(other) for other in taken)
+            costs[candidate] = covered + _OUTSIDE * outside + candidate.distance
+        best = min(costs, key=costs.__getitem__)
+        places.append(best)
+        taken.append(Box.around(x + best.x, y + best.y, width, height))
+    return places
+
+
+def write(axes: Any, points: Sequence[Point]) -> list[Any]:
+    """Writes the names beside their points, clear of points, whiskers and each other.
+
+    A line leads to names that had to move away. The axes must have their final limits.
+
+    Args:
+        axes: of matplotlib, where to write.
+        points: in data coordinates.
+
+    Returns:
+        The annotations, one a point.
+    """
+    axes.figure.canvas.draw()
+    notes = [
+        axes.annotate(
+            point.text,
+            (point.x, point.y),
+            (0, 0),
+            textcoords="offset points",
+            ha="center",
+            va="center",
+            path_effects=halo(),
+        )
+        for point in points
+    ]
+    for note, spot in zip(notes, _spots(axes, points, notes), strict=True):
+        note.set_position((spot.x, spot.y))
+        # Text that reaches over the edge must not make the axes smaller once it is placed.
+        note.set_in_layout(False)
+        if spot.distance > _DISTANCES[0]:
+            _lead(axes, note.xy, spot.near)
+    return notes
+
+
+def column(axes: Any, ends: Sequence[End], gap: float, *, right: bool = True) -> None:
+    """Writes the names below each other at one side of the axes, as near to their ends as fits.
+
+    A thin line leads to each.
+
+    Args:
+        axes: of matplotlib, where to write.
+        ends: what is named.
+        gap: the height of a name, in data coordinates.
+        right: at which side.
+    """
+    heights = apart([end.y for end in ends], gap, sorted(axes.get_ylim()))
+    for end, height in zip(ends, heights, strict=True):
+        axes.annotate(
+            end.text,
+            (end.x, end.y),
+            (_BESIDE if right else 1 - _BESIDE, height),
+            textcoords=axes.get_yaxis_transform(),
+            ha="left" if right else "right",
+            va="center",
+            fontsize=8,
+            color=end.colour,
+            arrowprops={
+                "arrowstyle": "-",
+                "color": PALE,
+                "linewidth": 0.6,
+                "shrinkB": 3,
+                "relpos": (0 if right else 1, 0.5),
+            },
+        )
+
+
+def apart(
+    wanted: Sequence[float], gap: float, within: Sequence[float] = (-math.inf, math.inf)
+) -> list[float]:
+    """Heights at least `gap` apart, in the order of the wanted ones, of the least squared error.
+
+    Args:
+        wanted: one each.
+        gap: above 0.
+        within: lowest and highest; too many for it go beyond the highest.
+    """
+    order = sorted(range(len(wanted)), key=wanted.__getitem__)
+    # Less the gaps below them, heights need only not fall: their isotonic regression.
+    blocks: list[list[float]] = []
+    for below, number in enumerate(order):
+        blocks.append([wanted[number] - below * gap])
+        while len(blocks) > 1 and fmean(blocks[-2]) > fmean(blocks[-1]):
+            last = blocks.pop()
+            blocks[-1] += last
+    # Clipped, it is the isotonic regression within bounds.
+    low, high = within[0], within[1] - gap * (len(wanted) - 1)
+    level = [max(low, min(high, fmean(block))) for block in blocks for _ in block]
+    return [
+        height
+        for _, height in sorted(
+            (number, level[below] + below * gap) for below, number in enumerate(order)
+        )
+    ]
+
+
+def _spots(axes: Any, points: Sequence[Point], notes: Sequence[Any]) -> list[Place]:
+    to_points = 72 / axes.figure.dpi
+
+    def on_page(x: float, y: float) -> NDArray[np.float64]:
+        return np.asarray(axes.transData.transform((x, y)) * to_points)
+
+    def line(start: tuple[float, float], end: tuple[float, float]) -> Box:
+        low, high = on_page(*start) - _HALF_LINE, on_page(*end) + _HALF_LINE
+        return Box(low[0], low[1], high[0], high[1])
+
+    extents = [note.get_window_extent() for note in notes]
+    return place(
+        [(x, y) for x, y in (on_page(point.x, point.y) for point in points)],
+        [(box.width * to_points + 2, box.height * to_points + 1) for box in extents],
+        Box(*(axes.bbox.extents * to_points).tolist()),
+        [
+            whisker
+            for p in points
+            for whisker in (
+                line((p.left, p.y), (p.right, p.y)),
+                line((p.x, p.low), (p.x, p.high)),
+            )
+        ],
+    )
+
+
+def _candidates(width: float, height: float) -> Iterator[Place]:
+    for distance in _DISTANCES:
+        for right, up in _DIRECTIONS:
+            x, y = right * (distance + width / 2), up * (distance + height / 2)
+            yield Place(x, y, distance, (right * distance, up * distance))
+
+
+def _lead(axes: Any, point: tuple[float, float], end: tuple[float, float]) -> None:
+    line = {"arrowstyle": "-", "color": GREY, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 3}
+    axes.annotate("", point, end, textcoords="offset points", arrowprops=line)

@@ -1,0 +1,72 @@
+"""A table's values as plots draw them: with whiskers, in the unit of the axis, by short names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from dialbench.errors import UnknownName
+from dialbench.records import Cell, Column, Table
+from dialbench.reporting.presentation import clean
+from dialbench.reporting.tables.text_table import scale
+
+_INTERVAL = "95 % interval"
+_DEVIATION = "± standard deviation over seeds"
+_LONGEST_LABEL = 36
+
+
+def there(cell: Cell) -> bool:
+    """Whether a cell has a value that can be drawn."""
+    return cell.value is not None and bool(np.isfinite(cell.value))
+
+
+def shown(cell: Cell, column: Column) -> tuple[float, float, float]:
+    """Value and the ends of its whiskers, in the unit of the axis."""
+    value = math.nan if cell.value is None else cell.value
+    low, high = _whisker_ends(cell, value)
+    unit = scale(column)
+    return unit * value, unit * min(low, value), unit * max(high, value)
+
+
+def whiskers(cells: Sequence[Cell]) -> str:
+    """What the whiskers are; nothing where there are none."""
+    kinds = []
+    if any(cell.interval is not None for cell in cells):
+        kinds.append(_INTERVAL)
+    if any(cell.interval is None and cell.deviation is not None for cell in cells):
+        kinds.append(_DEVIATION)
+    return f"whiskers: {' or '.join(kinds)}" if kinds else ""
+
+
+def column_called(table: Table, name: str) -> Column:
+    """The column of that name.
+
+    Raises:
+        UnknownName: the table has no such column.
+    """
+    columns = {column.name: column for column in table.columns}
+    if name not in columns:
+        raise UnknownName.of("column", name, columns, where=f"table {table.name}")
+    return columns[name]
+
+
+def axis_title(column: Column) -> str:
+    """What an axis shows, in which unit, and where better values lie."""
+    unit = " (%)" if column.percent else ""
+    better = {"higher": ", higher is better", "lower": ", lower is better", "none": ""}
+    return f"{clean(column.title)}{unit}{'' if column.unranked else better[column.direction]}"
+
+
+def shortened(label: str) -> str:
+    """A label that leaves room for the data."""
+    text = clean(label)
+    return text if len(text) <= _LONGEST_LABEL else f"{text[: _LONGEST_LABEL - 1]}…"
+
+
+def _whisker_ends(cell: Cell, value: float) -> tuple[float, float]:
+    if cell.interval is not None:
+        return cell.interval
+    deviation = cell.deviation or 0.0
+    return value - deviation, value + deviation

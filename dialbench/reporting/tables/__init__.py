@@ -1,0 +1,1 @@
+"""Tables: rows, columns, significance and notes."""

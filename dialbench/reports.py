@@ -1,0 +1,135 @@
+"""Tables and plots of finished runs; nothing is run or scored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dialbench.errors import InputError
+from dialbench.records import Result, Table
+from dialbench.reporting.formats.names import FORMATS
+from dialbench.running.plan import setting_of
+from dialbench.store.layout import Store
+
+if TYPE_CHECKING:
+    from dialbench.reporting.tables.significance import Correction
+
+
+def report(
+    runs: Path | str = "results/runs",
+    *,
+    out: Path | str = "reports",
+    formats: Sequence[str] = FORMATS,
+    alpha: float = 0.01,
+    correction: Correction = "none",
+    conversations: bool = True,
+    standalone: bool = False,
+) -> tuple[list[Table], list[Path]]:
+    """Tables and plots of finished runs, from what they left; nothing is computed anew.
+
+    Args:
+        runs: a runs folder.
+        out: where tables and plots go.
+        formats: of tables (tex, md, csv, txt) and plots (png, pdf), and html for one page with
+            all of them.
+        alpha: level of significance of the marks.
+        correction: "holm" adjusts p-values within a column.
+        conversations: whether that page holds contexts and responses.
+        standalone: whether every table is typeset as a PDF too, which needs TeX.
+
+    Returns:
+        One table for each corpus and setting, and the files written.
+
+    Raises:
+        InputError: there are no results in `runs`.
+    """
+    from dialbench.reporting.report import write
+    from dialbench.reporting.tables.results import build
+
+    store = Store(Path(runs))
+    results = _results(store)
+    settings: dict[str, list[Result]] = {}
+    for result in results:
+        settings.setdefault(setting_of(result.job), []).append(result)
+    tables = []
+    for group in settings.values():
+        measures = dict.fromkeys(name for result in group for name in result.scores)
+        tables += build(group, metrics=list(measures), alpha=alpha, correction=correction)
+    files = write(
+        tables,
+        results,
+        Path(out),
+        formats,
+        read=store.read_responses,
+        conversations=conversations,
+        standalone=standalone,
+    )
+    return tables, files
+
+
+def report_suite(
+    suite: str,
+    runs: Path | str = "results/runs",
+    *,
+    corpus: str | None = None,
+    out: Path | str = "reports",
+    formats: Sequence[str] = FORMATS,
+    alpha: float | None = None,
+    correction: Correction = "none",
+    conversations: bool = True,
+    printed: bool = True,
+    standalone: bool = False,
+) -> tuple[list[Table], list[Path]]:
+    """A paper's table, ours beside the printed one, from finished runs.
+
+    Args:
+        suite: its name or FILE.toml.
+        runs: a runs folder; a suite that counts parameters needs none.
+        corpus: where the suite was run in place of the paper's own corpora.
+        out: where tables, and plots of our values, go.
+        formats: as of `report`.
+        alpha: level of significance of our marks; by default the paper's, else 0.01.
+        correction: as of `report`.
+        conversations: as of `report`.
+        printed: whether the paper's values stand beside ours; without them several corpora
+            stand side by side, as in the paper.
+        standalone: as of `report`.
+
+    Returns:
+        One table for each corpus and setting, and the files written.
+
+    Raises:
+        InputError: there is no such suite, or no row of it in `runs`.
+    """
+    from dialbench.reproduction import rows as reproduction
+    from dialbench.suites.suite import CountSuite, load
+
+    asked = load(suite)
+    if isinstance(asked, CountSuite):
+        return reproduction.count(asked, Path(out), formats, standalone=standalone)
+    asked = asked.on(corpus) if corpus else asked
+    store = Store(Path(runs))
+    return reproduction.compare(
+        asked,
+        _results(store),
+        Path(out),
+        formats,
+        alpha=alpha,
+        correction=correction,
+        read=store.read_responses,
+        conversations=conversations,
+        printed=printed,
+        standalone=standalone,
+    )
+
+
+def _results(store: Store) -> list[Result]:
+    results = store.results()
+    if not results:
+        raise InputError(
+            "there are no results",
+            where=str(store.root),
+            hint="Name a folder that `run` wrote to.",
+        )
+    return results

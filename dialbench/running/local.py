@@ -1,0 +1,15 @@
+"""The engine of one machine: jobs one after another, each with all cores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dialbench.running.plan import Task
+from dialbench.running.worker import Worker
+
+
+def run(tasks: Sequence[Task], worker: Worker) -> None:
+    """Does all tasks in order; one that fails does not stop the others."""
+    for number, task in enumerate(tasks):
+        waiting = [task for task in tasks[number:] if worker.wanted(task)]
+        worker.do(task, worker.until(task, waiting, jobs=1))

@@ -1,0 +1,59 @@
+"""The scores of what a plan's jobs answered, each computed once."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from dialbench.corpora.training_text import whole_training_split
+from dialbench.metrics.system import MEASURES
+from dialbench.records import Job, Score
+from dialbench.running.plan import Dataset, Plan
+from dialbench.running.progress import Board
+from dialbench.scoring.evaluation import score_responses
+from dialbench.scoring.resources import ScoringSettings, build_metrics
+from dialbench.scoring.score import scoring_key
+from dialbench.store.layout import Store
+
+
+class Scorer:
+    """Scores what a plan answered on one corpus, unless it is scored already."""
+
+    def __init__(self, dataset: Dataset, settings: ScoringSettings, store: Store) -> None:
+        # Always counted: tables crown no system that gives hardly any different responses.
+        asked = settings.metrics
+        self.names = asked if "different" in asked else ("different", *asked)
+        self.dataset, self.store, settings = dataset, store, replace(settings, metrics=self.names)
+        self.told = [MEASURES[name] for name in self.names if name in MEASURES]
+        whole = whole_training_split(dataset.corpus)
+        self.metrics = build_metrics(
+            settings.of_responses(),
+            dataset.train if dataset.learnt_from else whole,
+            store.root / "vectors",
+            store.root / "judged",
+            vector_text=whole,
+        )
+        self.key = scoring_key(self.metrics, self.told)
+
+    def score(self, plan: Plan, board: Board) -> None:
+        """Scores every answered job of the plan on this corpus."""
+        answered = (task.job for task in plan.tasks if task.dataset is self.dataset)
+        jobs = [
+            job
+            for job in answered
+            if self.store.has_responses(job) and self.store.read_scores(job, self.key) is None
+        ]
+        if not jobs:
+            return
+        label, start = f"scores on {self.dataset.corpus.name}", time.monotonic()
+        board.update(label, "score", {"step": 0, "steps": len(jobs)})
+        for done, job in enumerate(jobs, 1):
+            self.store.write_scores(job, self._scores(job), self.key)
+            board.update(label, "score", {"step": done, "steps": len(jobs)})
+        board.done(label, time.monotonic() - start)
+
+    def _scores(self, job: Job) -> dict[str, Score]:
+        responses, (result,) = self.store.read_responses(job), self.store.results(None, [job])
+        scores = score_responses(responses.answers(), self.metrics)
+        scores |= {measure.name: measure.score(result, responses) for measure in self.told}
+        return {name: scores[name] for name in self.names}

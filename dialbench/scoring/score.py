@@ -1,0 +1,142 @@
+"""From files of responses to plain values: every metric with its interval and signature."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dialbench.corpora.training_text import training_split
+from dialbench.files.responses import read_answers, read_responses
+from dialbench.metrics import registry
+from dialbench.metrics.base import Metric
+from dialbench.metrics.diversity import Denominator
+from dialbench.metrics.system import Told
+from dialbench.records import Score, Split
+from dialbench.scoring.evaluation import score_responses
+from dialbench.scoring.paired import compared
+from dialbench.scoring.resources import ScoringSettings, build_metrics
+
+DEFAULT = registry.DEFAULT
+SCORED = registry.SCORED
+WITHIN = registry.WITHIN
+STATISTICS = 2
+"""Raised when what is stored of scores for intervals and tests changes."""
+
+
+def scoring_key(metrics: Sequence[Metric[Any]], told: Sequence[Told] = ()) -> dict[str, Any]:
+    """Everything that can change the scores of the same responses, as a JSON object."""
+    every: list[Metric[Any] | Told] = [*metrics, *told]
+    signatures = {metric.name: metric.signature for metric in every}
+    return {"metrics": signatures, "statistics": STATISTICS}
+
+
+def score(
+    files: Sequence[str | Path],
+    *,
+    metrics: Iterable[str] | None = None,
+    tokenizer: str = "default",
+    denominator: Denominator | None = None,
+    vectors: str | Path | None = None,
+    train: Split | str | Path | None = None,
+    data: str | Path | None = None,
+    cache: Path | None = None,
+    corpus: str | None = None,
+    vocabulary: int | None = None,
+    sentence_model: str | Path | None = None,
+    nli: str | Path | None = None,
+    bert_model: str | Path | None = None,
+    mauve_model: str | Path | None = None,
+    paired_with: str | Path | None = None,
+) -> list[dict[str, Any]]:
+    """Scores files of responses (JSON lines) and says so in plain values.
+
+    Args:
+        files: the files; each is one system, called by the stem of its name.
+        metrics: names of the measures; None = all but those that need a model of sentences and
+            the variants of single papers, and those within contexts only where several responses
+            to a context are given.
+        tokenizer: name of the tokeniser.
+        denominator: what Distinct divides by; None: tokens, within one response n-grams.
+        vectors: a file of word vectors.
+        train: training text for novelty, ead-n and, where no file is given, word vectors: a
+            split, the name of a corpus or a file of conversations.
+        data: the data folder, for WordNet and corpora; None = $DIALBENCH_DATA or the user cache.
+        cache: folder for trained word vectors.
+        corpus: what the responses answer, if known.
+        vocabulary: V of ead-n; None = the number of words of the training text.
+        sentence_model: folder of a sentence-transformers model; None = that of the extra
+            `offline`.
+        nli: the judge of ue: a folder or a name in the local cache of the Hub; None = the
+            embedded one.
+        bert_model: the encoder of bertscore: a folder or a name in the local cache of the Hub.
+        mauve_model: the language model of mauve, likewise.
+        paired_with: responses to the same contexts that every file is compared with.
+
+    Returns:
+        For each file `{"system", "corpus", "metrics": {name: {"value", "signature", "n",
+        "interval", "reason"}}}`; values are fractions, not rounded, None where not available,
+        and only then there is a reason. With `paired_with` also `{"paired_with", "compared"}`:
+        the other system, and how far they differ in each measure; where there is no p, a reason.
+
+    Raises:
+        InputError: a file, name or argument cannot be used.
+    """
+    settings = ScoringSettings.of(
+        metrics=measures_of(files) if metrics is None else metrics,
+        tokenizer=tokenizer,
+        denominator=denominator,
+        vectors=vectors,
+        data=data,
+        vocabulary=vocabulary,
+        sentence_model=sentence_model,
+        nli=nli,
+        bert_model=bert_model,
+        mauve_model=mauve_model,
+    )
+    built = build_metrics(settings, training_split(train, data), cache)
+    reports = [_report(Path(file), built, corpus) for file in files]
+    if paired_with is not None:
+        base = Path(paired_with)
+        for file, report in zip(map(Path, files), reports, strict=True):
+            report |= {"paired_with": system_of(base), "compared": compared(file, base, built)}
+    return reports
+
+
+def measures_of(files: Iterable[str | Path]) -> tuple[str, ...]:
+    """The usual measures of files of responses; those within contexts if any line has several.
+
+    Raises:
+        InputError: a file cannot be read.
+    """
+    several = any(answer.alternatives for file in files for answer in read_answers(Path(file)))
+    return (*SCORED, *WITHIN) if several else SCORED
+
+
+def _report(file: Path, metrics: Sequence[Metric[Any]], corpus: str | None) -> dict[str, Any]:
+    scores = score_responses(read_responses(file), metrics, comparable=False)
+    return report_of(system_of(file), corpus, scores)
+
+
+def report_of(system: str, corpus: str | None, scores: Mapping[str, Score]) -> dict[str, Any]:
+    """What `score` says of one system."""
+    values = {name: plain(score) for name, score in scores.items()}
+    return {"system": system, "corpus": corpus, "metrics": values}
+
+
+def system_of(file: Path) -> str:
+    """What the system of a file of responses is called: the stem of the file's name."""
+    name = file.name.removesuffix(".xz").removesuffix(".gz").removesuffix(".jsonl")
+    # Bytes of a file name that are no UTF-8 stand in it as what no file takes.
+    return name.encode("utf-8", "replace").decode("utf-8")
+
+
+def plain(score: Score) -> dict[str, Any]:
+    """A score in plain values: value, signature, n, interval and, without a value, the reason."""
+    said: dict[str, Any] = {
+        "value": score.value if score.available else None,
+        "signature": score.signature,
+        "n": score.n,
+        "interval": None if score.interval is None else list(score.interval),
+    }
+    return said | ({"reason": score.reason} if score.reason else {})

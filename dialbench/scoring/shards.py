@@ -1,0 +1,187 @@
+"""A scoring in shards: what measures counted here and there, merged without loss.
+
+A shard keeps what each response counts for, not sums: the tokens where a measure counts n-grams,
+numbers where it does not. Merging puts the responses into test order, so that values, folds and
+intervals are those of scoring everything at once, to the last bit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dialbench.corpora.training_text import training_split
+from dialbench.errors import InputError
+from dialbench.files.responses import Answer, read_answers
+from dialbench.metrics import registry
+from dialbench.metrics.base import Metric, read
+from dialbench.metrics.packed import Shard, load, save
+from dialbench.records import Answers, Score, Split
+from dialbench.scoring.evaluation import score_statistics
+from dialbench.scoring.resources import ScoringSettings, build_metrics
+from dialbench.scoring.score import measures_of, report_of, system_of
+
+_DIGITS = re.compile(r"(\d+)")
+_SAME = "Score all shards with the same options."
+
+
+def write(
+    files: Sequence[Path],
+    folder: Path,
+    *,
+    metrics: Iterable[str] | None = None,
+    train: Split | str | Path | None = None,
+    data: str | Path | None = None,
+    corpus: str | None = None,
+    **choices: Any,
+) -> Iterator[Path]:
+    """Counts files of responses and writes a shard for each.
+
+    Args:
+        files: responses as JSON lines; each bears the id of its example, by which shards merge.
+        folder: where the shards go. Their names end in digits of a checksum of what was counted,
+            so that none takes another one's place and the same responses get the same name.
+        metrics: as of `dialbench.scoring.score`.
+        train: likewise.
+        data: likewise.
+        corpus: what the responses answer, if known.
+        choices: other arguments of `ScoringSettings.of`.
+
+    Yields:
+        Each shard's path once it is written.
+
+    Raises:
+        InputError: a file, name or argument cannot be used, or a response bears no id.
+        StorageError: the disk refuses.
+    """
+    names = measures_of(files) if metrics is None else metrics
+    settings = ScoringSettings.of(metrics=names, data=data, **choices)
+    built = build_metrics(settings, training_split(train, data))
+    for file in files:
+        shard, checksum = _counted(file, built, corpus)
+        path = folder / f"{shard.system}-{checksum[:12]}.shard"
+        save(shard, path)
+        yield path
+
+
+def merge(paths: Sequence[Path], system: str | None = None) -> dict[str, Any]:
+    """Scores the responses of shards as if they had stood in one file.
+
+    They are put in the order of their ids, numbers in ids compared as numbers; that is the test
+    order of every corpus here. Where the ids of a shard do not ascend so, the measures that
+    depend on order have no value.
+
+    Args:
+        paths: the shards, in any order.
+        system: what the whole is called; None takes the name that all shards bear, if they do.
+
+    Returns:
+        What `dialbench.scoring.score` says of one file.
+
+    Raises:
+        InputError: a shard cannot be read, differs from the others in corpus or in a signature,
+            holds an example that another one holds, or was counted by another version.
+    """
+    shards = [(path, load(path)) for path in paths]
+    _demand_alike(shards)
+    _demand_apart(shards)
+    whole = Shard.concatenate([shard for _, shard in shards])
+    if len(shards) > 1:
+        whole = whole[np.array(sorted(range(len(whole)), key=lambda i: _natural(whole.ids[i])))]
+    metrics = [registry.restore(n, m.signature, m.missing) for n, m in whole.measures.items()]
+    counted = ((metric, whole.statistics(metric.name)) for metric in metrics)
+    scores = score_statistics(counted, whole.dialogues)
+    if reason := _disorder(shards):
+        scores |= {m.name: _unknown(scores[m.name], reason) for m in metrics if m.ordered}
+    names = {shard.system for _, shard in shards}
+    called = system or (names.pop() if len(names) == 1 else "merged")
+    return report_of(called, whole.corpus, scores)
+
+
+def _counted(file: Path, metrics: Sequence[Metric[Any]], corpus: str | None) -> tuple[Shard, str]:
+    """The shard of a file, and a checksum of all that its lines say."""
+    ids: list[str] = []
+    checksum = hashlib.sha256()
+
+    def noting() -> Iterator[Answers]:
+        for answer in read_answers(file):
+            ids.append(_id_of(answer))
+            answers = example, *texts = answer.answers()
+            checksum.update(json.dumps([*astuple(example), texts]).encode() + b"\n")
+            yield answers
+
+    texts = read(noting(), metrics)
+    return Shard.of(system_of(file), corpus, ids, texts, metrics), checksum.hexdigest()
+
+
+def _id_of(answer: Answer) -> str:
+    if answer.id is None:
+        raise InputError(
+            "this line has no id",
+            where=answer.where,
+            hint="Shards are merged by ids: give every response its example's.",
+        )
+    return answer.id
+
+
+def _demand_alike(shards: Sequence[tuple[Path, Shard]]) -> None:
+    start, first = shards[0]
+    for path, shard in shards[1:]:
+        if shard.corpus != first.corpus:
+            what = f"its corpus is {shard.corpus}, that of {start} is {first.corpus}"
+            raise InputError(what, where=str(path), hint="Merge shards of one corpus.")
+        one, other = (
+            {name: measure.signature for name, measure in side.measures.items()}
+            for side in (shard, first)
+        )
+        for name in {**other, **one}:
+            if one.get(name) != other.get(name):
+                what = f"{name} is {one.get(name)} here and {other.get(name)} in {start}"
+                raise InputError(what, where=str(path), hint=_SAME)
+
+
+def _demand_apart(shards: Sequence[tuple[Path, Shard]]) -> None:
+    places: dict[str, Path] = {}
+    for path, shard in shards:
+        for id in shard.ids:
+            if id in places:
+                hint = "Merge each shard once, of responses that bear their examples' ids."
+                raise InputError(f"id {id!r} is also in {places[id]}", where=str(path), hint=hint)
+        places |= dict.fromkeys(shard.ids, path)
+
+
+def _natural(id: str) -> tuple[list[tuple[int, int, str]], str]:
+    """What ids are sorted by: their texts and numbers in turn."""
+    parts = _DIGITS.split(id)
+    # By the number of digits first, since numbers of any length may stand in an id.
+    numbers = [(1, len(digits.lstrip("0")), digits.lstrip("0")) for digits in parts[1::2]]
+    texts = [(0, 0, text) for text in parts[::2]]
+    key = [texts[0]]
+    for number, text in zip(numbers, texts[1:], strict=True):
+        key += [number, text]
+    return key, id
+
+
+def _disorder(shards: Sequence[tuple[Path, Shard]]) -> str:
+    """Why the test order is not known; empty where it is."""
+    if len(shards) == 1:
+        return ""
+    for path, shard in shards:
+        if any(one > other for one, other in pairwise(map(_natural, shard.ids))):
+            return f"the test order is not known: the ids in {path.name} do not ascend"
+    return ""
+
+
+def _unknown(score: Score, reason: str) -> Score:
+    return replace(
+        score, value=math.nan, interval=None, parts=None, joint=None, tally=None, reason=reason
+    )

@@ -1,0 +1,352 @@
+"""What it takes to make a paper's table again: rows, corpora, preset, seeds and layout, as data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+
+from dialbench.errors import InputError, UnknownName
+from dialbench.files import toml
+from dialbench.metrics import registry
+from dialbench.metrics import system as told
+from dialbench.papers.tables import ParameterTable, PrintedTable, TopicTable, load_table
+from dialbench.records import Decoding
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SuiteColumn(_Part):
+    """A column: one of our measures beside a printed one.
+
+    Attributes:
+        printed: the heading in the paper.
+        title: our heading; by default the printed one.
+        metric: our measure.
+        share_of: the label of the row whose value is 1 here; the others are shares of it.
+        percent: whether the paper prints in percent what is a fraction with us.
+        absent: why we have no value.
+        note: what is to be known before the two are compared.
+    """
+
+    printed: str
+    title: str = ""
+    metric: str
+    share_of: str = ""
+    percent: bool = False
+    absent: str = ""
+    note: str = ""
+
+    @property
+    def heading(self) -> str:
+        """The heading of our table."""
+        return self.title or self.printed
+
+
+class _Setting(_Part):
+    """A part of a suite that needs other sizes than presets give.
+
+    Attributes:
+        settings: by name of a preset, values for systems in place of the preset's.
+    """
+
+    settings: dict[str, dict[str, Any]] = {}
+
+
+class SuiteRow(_Setting):
+    """A row: a system under a decoding beside a printed row.
+
+    Its settings come before those of the group.
+
+    Attributes:
+        printed: the label in the paper; empty for a row of one's own.
+        label: our label; by default the printed one.
+        system: the system with its options.
+        absent: why nobody can run the row, in place of a system.
+        note: what is to be known before the two are compared.
+    """
+
+    printed: str = ""
+    label: str = ""
+    system: str = ""
+    decoding: str = "greedy"
+    absent: str = ""
+    note: str = ""
+
+    @model_validator(mode="after")
+    def _whole(self) -> SuiteRow:
+        if not self.name:
+            raise ValueError("a row needs printed or label")
+        if bool(self.system) == bool(self.absent):
+            raise ValueError("a row needs either system or absent")
+        return self
+
+    @property
+    def name(self) -> str:
+        """The label in our table."""
+        return self.label or self.printed
+
+
+class Group(_Setting):
+    """The rows once more on each corpus that the table is about.
+
+    Attributes:
+        corpus: where our conversations come from.
+        dataset: how the paper calls it.
+        instead_of: the corpus that a user replaced by `corpus`.
+    """
+
+    corpus: str
+    dataset: str
+    instead_of: str = ""
+
+
+class RunnableSuite(_Part):
+    """Rows to be run.
+
+    Attributes:
+        name: how `--suite` calls it.
+        summary: one line for people; the table's caption.
+        paper, table: what it stands beside.
+        preset, seeds, context_turns: of a run that does not say otherwise.
+        denominator: what Distinct divides by; None: tokens, within one response n-grams.
+        notes: what belongs under the table.
+    """
+
+    name: str
+    summary: str
+    paper: str
+    table: str
+    preset: str = "quick"
+    seeds: tuple[int, ...] | None = Field(default=None, min_length=1)
+    context_turns: PositiveInt | None = None
+    denominator: Literal["tokens", "ngrams"] | None = None
+    notes: tuple[str, ...] = ()
+    groups: tuple[Group, ...] = Field(alias="group", min_length=1)
+    rows: tuple[SuiteRow, ...] = Field(alias="row", min_length=1)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The measures that it shows."""
+        return ()
+
+    def on(self, corpus: str) -> Self:
+        """The same on another corpus."""
+        groups = tuple(
+            group.model_copy(update={"corpus": corpus, "instead_of": group.corpus})
+            for group in self.groups
+        )
+        return self.model_copy(update={"groups": groups})
+
+
+class Suite(RunnableSuite):
+    """A table of measures to be made again."""
+
+    columns: tuple[SuiteColumn, ...] = Field(alias="column", min_length=1)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The measures that we have, in the order of the columns."""
+        return tuple(c.metric for c in self.columns if not c.absent)
+
+    def printed_table(self) -> PrintedTable:
+        """The table in the paper."""
+        table = load_table(self.paper, self.table)
+        if not isinstance(table, PrintedTable):
+            raise InputError(
+                f"Table {self.table} of {self.paper} has no columns of measures", where=self.name
+            )
+        return table
+
+
+class TopicSuite(RunnableSuite):
+    """A table of the words of topics that systems learn."""
+
+    kind: Literal["topic words"]
+
+    def printed_table(self) -> TopicTable:
+        """The table in the paper."""
+        table = load_table(self.paper, self.table)
+        if not isinstance(table, TopicTable):
+            raise InputError(f"Table {self.table} of {self.paper} has no topics", where=self.name)
+        return table
+
+
+class CountedPart(_Part):
+    """A printed count: of the part `module` of the model of `system`."""
+
+    printed: str
+    system: str
+    module: str
+
+
+class CountSuite(_Part):
+    """A table of parameter counts; nothing is trained for it."""
+
+    name: str
+    summary: str
+    paper: str
+    table: str
+    kind: Literal["counts"]
+    parts: tuple[CountedPart, ...] = Field(alias="part", min_length=1)
+
+    def printed_table(self) -> ParameterTable:
+        """The table in the paper."""
+        table = load_table(self.paper, self.table)
+        if not isinstance(table, ParameterTable):
+            raise InputError(f"Table {self.table} of {self.paper} counts nothing", where=self.name)
+        return table
+
+
+@dataclass(frozen=True)
+class _File:
+    """What stands in a suite's file.
+
+    Attributes:
+        name: of the file.
+        value: its content, that of the suite that it extends included.
+        inherited: how many entries of a list in `value` are of the suite that it extends.
+    """
+
+    name: str
+    value: dict[str, Any]
+    inherited: Mapping[str, int] = field(default_factory=dict)
+
+    def place(self, key: str, number: int) -> str:
+        """Where entry `number` of a list stands, counted as in the file."""
+        own = number - self.inherited.get(key, 0)
+        return f"{self.name}:{key}[{own}]" if own >= 0 else f"{self.name}:extends.{key}[{number}]"
+
+
+_PACKAGE = "dialbench.suites"
+_CONTINUED = ("column", "row")
+_Runnable = TypeVar("_Runnable", Suite, TopicSuite)
+_Kind = TypeVar("_Kind", Suite, TopicSuite, CountSuite)
+
+
+def names() -> list[str]:
+    """The suites that ship with dialbench."""
+    return toml.shipped(_PACKAGE)
+
+
+def load(name: str, *, where: str = "--suite") -> Suite | TopicSuite | CountSuite:
+    """The suite called `name`, or the one in the file `name.toml`.
+
+    Raises:
+        InputError: there is none, or something in it does not fit; names the file and the key.
+    """
+    file = _read(name, where)
+    if file.value.get("kind") == "counts":
+        return _checked(file, CountSuite)
+    if file.value.get("kind") == "topic words":
+        topics = _checked(file, TopicSuite)
+        return _rows_checked(topics, file, (), [topics.printed_table().dataset])
+    suite = _checked(file, Suite)
+    _check_columns(suite, file)
+    table = suite.printed_table()
+    printed = [row.system for row in table.rows]
+    datasets = [row.dataset for row in table.rows if row.dataset] or [table.dataset]
+    return _rows_checked(suite, file, printed, datasets)
+
+
+def load_runnable(name: str) -> Suite | TopicSuite:
+    """The suite called `name`, if there is something to run.
+
+    Raises:
+        InputError: as `load`, or it is a table of counts.
+    """
+    suite = load(name)
+    if isinstance(suite, CountSuite):
+        raise InputError(
+            f"{name} counts parameters; there is nothing to run",
+            where="--suite",
+            hint=f"Write dialbench report --suite {name}.",
+        )
+    return suite
+
+
+def beside(paper: str, number: str) -> str:
+    """The name of the suite that stands beside a table of a paper.
+
+    Raises:
+        InputError: there is no such table, or no suite for it.
+    """
+    table = load_table(paper, number)
+    for name in names():
+        if load(name).printed_table() == table:
+            return name
+    raise InputError(
+        f"no suite stands beside table {number} of {paper} ({table.kind})",
+        where="--table",
+        hint="dialbench papers lists those that have one; tables of human judgements take "
+        "--judgements FILE.",
+    )
+
+
+def _read(name: str, where: str) -> _File:
+    value = toml.find(_PACKAGE, "suite", name, where=where)
+    file = name if name.endswith(".toml") else f"{name}.toml"
+    base = value.pop("extends", None)
+    if base is None:
+        return _File(file, value)
+    place = f"{file}:extends"
+    if base not in names():
+        raise UnknownName.of("suite", str(base), names(), where=place)
+    before = _read(base, place).value
+    for key in _CONTINUED:
+        if not isinstance(value.get(key, []), list):
+            raise InputError(f"not a list; write [[{key}]]", where=f"{file}:{key}")
+    lists = {key: [*before.get(key, ()), *value.get(key, ())] for key in _CONTINUED}
+    inherited = {key: len(before.get(key, ())) for key in _CONTINUED}
+    return _File(file, {**before, **value, **{k: v for k, v in lists.items() if v}}, inherited)
+
+
+def _checked(file: _File, kind: type[_Kind]) -> _Kind:
+    value = {**file.value, "name": Path(file.name).stem}
+    suite = toml.check(value, kind, where=file.name, place=file.place)
+    suite.printed_table()
+    return suite
+
+
+def _check_columns(suite: Suite, file: _File) -> None:
+    table = suite.printed_table()
+    _refuse_twins([column.metric for column in suite.columns], f"{file.name}:column")
+    rows = [row.name for row in suite.rows]
+    for number, column in enumerate(suite.columns):
+        where = file.place("column", number)
+        if column.printed not in table.columns:
+            raise UnknownName.of(
+                "printed column", column.printed, table.columns, where=f"{where}.printed"
+            )
+        if not column.absent and column.metric not in told.MEASURES:
+            registry.needs([column.metric], where=f"{where}.metric")
+        if column.share_of and column.share_of not in rows:
+            raise UnknownName.of("row", column.share_of, rows, where=f"{where}.share_of")
+
+
+def _rows_checked(
+    suite: _Runnable, file: _File, printed: Sequence[str], datasets: Sequence[str]
+) -> _Runnable:
+    _refuse_twins([row.name for row in suite.rows], f"{file.name}:row")
+    for number, group in enumerate(suite.groups):
+        if group.dataset not in datasets:
+            where = f"{file.place('group', number)}.dataset"
+            raise UnknownName.of("dataset", group.dataset, datasets, where=where)
+    for number, row in enumerate(suite.rows):
+        where = file.place("row", number)
+        Decoding.parse(row.decoding, where=f"{where}.decoding")
+        if row.printed and row.printed not in printed:
+            raise UnknownName.of("printed row", row.printed, printed, where=f"{where}.printed")
+    return suite
+
+
+def _refuse_twins(found: list[str], where: str) -> None:
+    for name, count in Counter(found).items():
+        if count > 1:
+            raise InputError(f"{name!r} is there twice", where=where)

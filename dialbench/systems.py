@@ -1,0 +1,216 @@
+"""Systems by name: the registry, which finds them, and a system with its options.
+
+Systems are found through the entry-point group `dialbench.adapters` or in a plug-in file.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import importlib.util
+import re
+import sys
+import typing
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dialbench.adapter import Adapter
+from dialbench.errors import InputError, UnknownName, first_line
+from dialbench.options import checked_value, parse_options, split_outside_brackets, write_options
+
+GROUP = "dialbench.adapters"
+_UNKNOWN = object()
+
+
+@dataclass(frozen=True)
+class System:
+    """A system as the user named it: the adapter class and its options.
+
+    `name` is canonical: options in the order of the config's fields, defaults left in only
+    where the user wrote them.
+    """
+
+    name: str
+    adapter: type[Adapter]
+    options: Mapping[str, Any]
+
+    def base(self, settings: Mapping[str, Any]) -> System | None:
+        """The system that this one starts from under `settings`, or None.
+
+        Options that both know are this one's. Those that `settings` or the defaults give anyway
+        are left unwritten, so that it is the system which users name without them.
+        """
+        config = self.config(settings)
+        adapter = self.adapter.starts_from(config)
+        if adapter is None:
+            return None
+        options = {
+            f.name: value
+            for f in dataclasses.fields(adapter.Config)
+            if f.name not in adapter.speed_options
+            and (value := getattr(config, f.name, _UNKNOWN)) is not _UNKNOWN
+            and value != settings.get(f.name, f.default)
+        }
+        return System(adapter.name + write_options(options), adapter, options)
+
+    def build(self, settings: Mapping[str, Any]) -> Adapter:
+        """A fresh, untrained adapter; options win over `settings`, settings over defaults."""
+        return self.adapter(self.config(settings))
+
+    def config(self, settings: Mapping[str, Any]) -> Any:
+        """The full configuration; `settings` that the config does not know do not concern it.
+
+        Raises:
+            InputError: a value is not of its option's type, or they do not fit together.
+        """
+        try:
+            return self.adapter.Config(**{**self.concerned(settings), **self.options})
+        except ValueError as error:
+            raise InputError(f"{self.name}: {error}", where="--models") from None
+
+    def concerned(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """The settings that are options of this system, as its config takes them.
+
+        Raises:
+            InputError: a value is not of its option's type.
+        """
+        kinds = typing.get_type_hints(self.adapter.Config)
+        return {
+            key: checked_value(kinds[key], value, f"[system] {key} of {self.adapter.name}")
+            for key, value in settings.items()
+            if key in kinds
+        }
+
+
+class Registry:
+    """Every system that can be named, loaded only when asked for.
+
+    Args:
+        plugins: plug-in files whose `Adapter` subclasses join the registry.
+
+    Attributes:
+        broken: registered systems that could not be loaded, name -> reason; reported, then skipped.
+
+    Raises:
+        InputError: a plug-in file cannot be loaded.
+    """
+
+    def __init__(self, plugins: Iterable[Path] = ()) -> None:
+        points = importlib.metadata.entry_points(group=GROUP)
+        self._points = {point.name: point for point in points}
+        self._classes: dict[str, type[Adapter]] = {}
+        self.broken: dict[str, str] = {}
+        for path in plugins:
+            self._add_plugin(Path(path))
+
+    def names(self) -> list[str]:
+        """All names, systems that failed to load left out."""
+        return sorted((set(self._points) | set(self._classes)) - set(self.broken))
+
+    def get(self, name: str, *, where: str = "--models") -> type[Adapter]:
+        """The adapter class called `name`.
+
+        Raises:
+            UnknownName: there is none, with the nearest name.
+            InputError: it exists but cannot be imported.
+        """
+        if name not in self._classes:
+            if name not in self._points:
+                raise UnknownName.of("model", name, self.names(), where=where)
+            try:
+                loaded = self._points[name].load()
+                if not (isinstance(loaded, type) and issubclass(loaded, Adapter)):
+                    raise TypeError(f"{self._points[name].value} is not an Adapter")
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # a package may call exit() where it is imported
+                reason = f"{type(error).__name__}: {first_line(error)}"
+                self.broken[name] = reason
+                raise InputError(
+                    f"model {name!r} cannot be loaded ({reason})",
+                    where=where,
+                    hint="Mend or uninstall the package that registers it.",
+                ) from error
+            self._classes[name] = loaded
+        return self._classes[name]
+
+    def parse(self, text: str, *, where: str = "--models") -> list[System]:
+        """Systems of a comma-separated list such as `all` or `seq2seq,paraformer-n[layout=full]`.
+
+        `all` leaves out systems that need options; those that cannot be loaded are noted in
+        `broken` and skipped.
+
+        Raises:
+            InputError: a name or option is unknown, a value does not fit, or nothing is named.
+        """
+        systems: dict[str, System] = {}
+        for item in split_outside_brackets(text):
+            for system in self._all() if item == "all" else [self._system(item, where)]:
+                systems.setdefault(system.name, system)
+        if not systems:
+            raise InputError(
+                "no model is named", where=where, hint=f"Known: all, {', '.join(self.names())}."
+            )
+        return list(systems.values())
+
+    def _all(self) -> list[System]:
+        systems = []
+        for name in self.names():
+            try:
+                system = System(name, self.get(name), {})
+                system.config({})
+            except InputError:
+                continue
+            systems.append(system)
+        return systems
+
+    def _system(self, text: str, where: str) -> System:
+        match = re.fullmatch(r"\s*([^\[\]\s]+)\s*(?:\[(.*)\])?\s*", text, re.DOTALL)
+        if match is None:
+            raise InputError(
+                f"{text!r} is not a model name", where=where, hint="Write name[option=value,...]."
+            )
+        adapter = self.get(match[1], where=where)
+        options = parse_options(adapter.Config, match[2] or "", where=f"{where} {match[1]}")
+        name = match[1] + write_options(options)
+        system = System(name, adapter, options)
+        system.config({})
+        return system
+
+    def _add_plugin(self, path: Path) -> None:
+        try:
+            found = list(_adapters_of(path))
+            if not found:
+                raise TypeError("it defines no Adapter subclass with a name")
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # it is code, which may raise whatever it likes
+            raise InputError(
+                f"{path} cannot be loaded ({type(error).__name__}: {first_line(error)})",
+                where="--plugin",
+                hint="Fix the file or leave it out.",
+            ) from error
+        for adapter in found:
+            self._classes[adapter.name] = adapter
+
+
+def load_adapter(name: str, plugins: Sequence[Path] = ()) -> type[Adapter]:
+    """The adapter class of a system, by the name that `--models` takes."""
+    return Registry(plugins).get(name, where="name")
+
+
+def _adapters_of(path: Path) -> Iterable[type[Adapter]]:
+    module_name = f"dialbench_plugin_{re.sub(r'[^0-9a-zA-Z]', '_', path.stem)}"
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise FileNotFoundError(f"{path} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module
+    spec.loader.exec_module(module)
+    for value in vars(module).values():
+        if not (isinstance(value, type) and issubclass(value, Adapter)):
+            continue
+        if value.name and value.__module__ == module_name:
+            yield value

@@ -1,0 +1,284 @@
+"""Ours beside the printed numbers: order, cells, agreement and what is said below."""
+
+from __future__ import annotations
+
+import csv
+import math
+
+import pytest
+
+from dialbench.records import Score
+from dialbench.reporting.formats.names import TABLES
+from dialbench.reporting.formats.render import render
+from dialbench.reporting.tables.paper_comparison import STARS, TAU, Pair, agreement, beside, starred
+from dialbench.reporting.tables.significance import Rules
+from dialbench.suites import suite as suites
+
+
+@pytest.fixture
+def suite():
+    return suites.load("paraformer-4")
+
+
+@pytest.fixture
+def made(suite, result, score):
+    """The table of `suite` from values of dist-1 and dist-2 by label; Seq_2 cannot be run."""
+
+    def make(values, missing=None, **more):
+        rows = {
+            label: [result(label, {"dist-1": score(one), "dist-2": score(two)}, **more)]
+            for label, (one, two) in values.items()
+        }
+        return beside(suite, suite.groups[0], rows, missing or {}, Rules(0.05)).table
+
+    return make
+
+
+OURS = {"Full": (0.02, 0.3), "Alt": (0.04, 0.1), "Seq_1": (0.03, 0.2)}
+
+
+def test_rows_columns_and_groups_are_the_papers(made):
+    table = made(OURS, {"Seq_2": "no such system"})
+    assert [row.label for row in table.rows] == ["Alt", "Full", "Seq_1", "Seq_2", TAU, STARS]
+    assert [c.title for c in table.columns] == ["ours", "printed", "diff."] * 4
+    groups = [column.group for column in table.columns]
+    assert groups == [name for name in ("Dist-1", "Dist-2", "Dist-3", "UE") for _ in range(3)]
+    assert [row.status for row in table.rows[:4]] == ["done"] * 3 + ["not available"]
+
+
+def test_a_cell_is_ours_the_printed_one_and_the_difference(made):
+    cells = made(OURS).rows[1].cells
+    assert cells["dist-1"].value == 0.02
+    printed = cells["dist-1:printed"]
+    assert (printed.value, printed.text, printed.significant) == (0.018, "0.018", True)
+    difference = cells["dist-1:difference"]
+    assert difference.value == pytest.approx(0.002)
+    assert difference.text == "+0.002"
+    assert cells["dist-2:difference"].text == "+0.229"
+
+
+def test_what_is_missing_stays_visible_with_its_reason(suite, result, score):
+    columns = tuple(
+        column.model_copy(update={"absent": "nobody judges"} if column.metric == "ue-raw" else {})
+        for column in suite.columns
+    )
+    suite = suite.model_copy(update={"columns": columns})
+    rows = {"Alt": [result("Alt", {"dist-1": score(0.04), "dist-2": score(0.1)})]}
+    missing = {"Seq_2": "no such system"}
+    table = beside(suite, suite.groups[0], rows, missing, Rules(0.05)).table
+    full, absent = table.rows[1], table.rows[3]
+    assert (full.status, absent.status) == ("not run", "not available")
+    assert full.cells["dist-1"].value is None
+    assert full.cells["dist-1:printed"].value == 0.018
+    assert full.cells["dist-1:difference"].value is None
+    assert "Seq_2: not available (no such system)." in table.notes
+    assert "Full: not run." in table.notes
+    assert any("UE: no value of ours (nobody judges)" in note for note in table.notes)
+    assert any("different judges do not compare" in note for note in table.notes)
+    assert table.rows[0].cells["ue-raw"].value is None
+    assert table.rows[0].cells["ue-raw:printed"].value == 0.085
+
+
+def test_agreement_stands_below_the_rows(made):
+    # Dist-1, ours Alt > Seq_1 > Full as printed; Dist-2 the other way round.
+    tau, stars = made(OURS).rows[4:]
+    assert (tau.ranked, stars.ranked) == (False, False)
+    assert tau.cells["dist-1:difference"].text == "1.00 (3)"
+    assert tau.cells["dist-2:difference"].text == "−1.00 (3)"
+    # Full and Seq_2 are starred in Dist-1, Full and Seq_1 in Dist-2; Seq_2 was not run.
+    assert stars.cells["dist-1:difference"].text == "1 of 1"
+    assert stars.cells["dist-2:difference"].text == "0 of 2"
+
+
+def test_a_failed_row_says_so(made):
+    table = made({"Alt": (0.04, 0.1), "Full": (0.02, 0.3)}, status="failed", reason="out of memory")
+    assert [row.status for row in table.rows[:2]] == ["failed", "failed"]
+    assert "Alt failed: out of memory." in table.notes
+
+
+def test_seeds_become_mean_and_deviation(suite, result, score):
+    seeds = [result("a", {"dist-1": score(v)}, seed=s) for s, v in ((2, 0.06), (1, 0.02))]
+    table = beside(suite, suite.groups[0], {"Alt": seeds}, {}, Rules()).table
+    cell = table.rows[0].cells["dist-1"]
+    assert cell.value == pytest.approx(0.04)
+    assert cell.deviation == pytest.approx(math.sqrt(2) * 0.02)
+    assert table.rows[0].cells["dist-1:difference"].text == "+0.001"
+
+
+def test_a_row_that_repeats_itself_is_named_before_the_paper(suite, result, score):
+    kinds = {"Alt": 1, "Full": 90}
+    rows = {
+        name: [result(name, {"dist-1": score(0.1), "different": score(count / 300, n=300)})]
+        for name, count in kinds.items()
+    }
+    notes = beside(suite, suite.groups[0], rows, {}, Rules()).table.notes
+    assert notes[0] == "Alt gave one response to all 300 contexts."
+    assert notes[2].startswith("Printed: ")
+    assert len(set(notes)) == len(notes)
+
+
+def test_settings_of_the_preset_are_told(made):
+    assert "In place of the values of preset quick: layers=4." in made(OURS).notes
+    assert not any("In place of" in note for note in made(OURS, preset="paper").notes)
+
+
+def test_another_corpus_does_not_compare(suite, result, score):
+    other = suite.on("demo")
+    rows = {"Alt": [result("a", {"dist-1": score(0.1)})]}
+    table = beside(other, other.groups[0], rows, {}, Rules()).table
+    assert any("neither values nor differences say how well" in note for note in table.notes)
+    assert not any(
+        "neither values" in note
+        for note in beside(suite, suite.groups[0], rows, {}, Rules()).table.notes
+    )
+
+
+def test_values_under_two_signatures_stand_apart(suite, result, score):
+    rows = {
+        "Alt": [result("a", {"dist-1": score(0.1, signature="tok:x")})],
+        "Full": [result("b", {"dist-1": score(0.2, signature="tok:y")})],
+    }
+    table = beside(suite, suite.groups[0], rows, {}, Rules()).table
+    assert [c.name for c in table.columns][:6] == [
+        f"dist-1:{n}{part}" for n in (1, 2) for part in ("", ":printed", ":difference")
+    ]
+    assert table.rows[0].cells["dist-1:1:difference"].value == pytest.approx(0.061)
+    assert table.rows[0].cells["dist-1:2:difference"].value is None
+
+
+def test_our_values_have_the_papers_digits(result, score):
+    suite = suites.load("rl-1")
+    rows = {"SVT": [result("svt", {"length": score(10.2), "mtld": score(1 / 3)})]}
+    table = beside(suite, suite.groups[0], rows, {}, Rules()).table
+    assert {c.name: c.digits for c in table.columns}["length"] == 3
+    assert table.rows[2].cells["length:difference"].text == "−0.044"
+
+
+@pytest.mark.parametrize("format", TABLES)
+def test_every_format_shows_it(made, format):
+    text = render(made(OURS), format)
+    for part in ("Dist-1", "printed", "0.018", "Alt"):
+        assert part.replace("Dist-1", "dist-1" if format == "csv" else "Dist-1") in text
+
+
+def test_csv_keeps_the_numbers(made):
+    lines = csv.DictReader(render(made(OURS), "csv").splitlines())
+    found = {(line["system"], line["metric"]): line["value"] for line in lines}
+    assert found["Full", "dist-1:printed"] == "0.018"
+    assert found[TAU, "dist-2:difference"] == "-1.0"
+    assert found[STARS, "dist-1:difference"] == "1.0"
+    assert found["Seq_2", "dist-1"] == ""
+
+
+class TestAgreement:
+    def test_rows_without_ours_do_not_count(self):
+        pairs = [Pair(1, 10), Pair(None, 15), Pair(2, 20), Pair(3, 5)]
+        # (1,2) agrees, (1,3) and (2,3) do not.
+        assert agreement(pairs) == (pytest.approx(-1 / 3), 3)
+
+    def test_ties_are_corrected_for(self):
+        value, count = agreement([Pair(1, 1), Pair(1, 2), Pair(2, 3)])
+        assert (value, count) == (pytest.approx(2 / math.sqrt(6)), 3)
+
+    def test_one_row_has_no_order(self):
+        value, count = agreement([Pair(1, 1), Pair(None, 2)])
+        assert math.isnan(value)
+        assert count == 1
+
+
+class TestStarred:
+    def test_signs_against_the_printed_best(self):
+        pairs = [Pair(0.5, 0.9), Pair(0.4, 0.1, True), Pair(0.6, 0.2, True), Pair(0.1, 0.8)]
+        assert starred(pairs, "higher") == (1, 2)
+
+    def test_where_lower_is_better_the_best_is_the_lowest(self):
+        pairs = [Pair(0.5, 0.1), Pair(0.6, 0.9, True), Pair(0.4, 0.8, True)]
+        assert starred(pairs, "lower") == (1, 2)
+
+    def test_an_equal_value_has_no_sign(self):
+        assert starred([Pair(0.5, 0.9), Pair(0.5, 0.1, True)], "higher") == (0, 1)
+
+    def test_without_the_best_nothing_compares(self):
+        pairs = [Pair(None, 0.9), Pair(0.4, 0.1, True), Pair(0.5, 0.8)]
+        assert starred(pairs, "higher") == (0, 0)
+
+    def test_starred_rows_without_ours_do_not_count(self):
+        pairs = [Pair(0.5, 0.9), Pair(None, 0.1, True), Pair(0.4, 0.2, True)]
+        assert starred(pairs, "higher") == (1, 1)
+
+    def test_several_best_values(self):
+        best = [Pair(0.5, 0.9), Pair(0.3, 0.9), Pair(None, 0.9)]
+        assert starred([*best, Pair(0.4, 0.1, True)], "higher") == (0, 1)
+        assert starred([*best, Pair(0.2, 0.1, True)], "higher") == (1, 1)
+
+    @pytest.mark.parametrize("direction", ["higher", "none"])
+    def test_nothing_starred(self, direction):
+        assert starred([Pair(0.5, 0.9), Pair(0.4, 0.1)], direction) == (0, 0)
+        assert starred([], direction) == (0, 0)
+
+
+def test_what_the_paper_prints_in_percent_is_compared_as_a_fraction(result, score):
+    suite = suites.load("dvs2s-5")
+    found = {
+        "0 content words": [result("a", {"emb-average": score(0.25)})],
+        "100 content words": [result("b", {"emb-average": score(0.3)})],
+    }
+    table = beside(suite, suite.groups[0], found, {}, Rules()).table
+    cells = table.rows[0].cells  # printed: 23.43
+    assert cells["emb-average"].value == 0.25
+    assert cells["emb-average:printed"].value == pytest.approx(0.2343)
+    assert cells["emb-average:difference"].value == pytest.approx(0.0157)
+    shown = render(table, "txt")
+    first = next(line for line in shown.splitlines() if line.startswith("0 content words"))
+    assert "25.00" in first
+    assert "23.43" in first
+    assert "+1.57" in first
+    assert table.rows[6].cells["emb-average:difference"].text == "1.00 (2)"
+
+
+def test_a_measure_that_the_run_tells_stands_beside_the_printed_one(result):
+    suite = suites.load("dvs2s-4")
+    assert suite.metrics == ("word-recall",)
+    found = {
+        f"{words} content words": [result(label, {"word-recall": Score(recall, 0, "word-recall")})]
+        for words, label, recall in ((0, "a", 0.5), (100, "b", 0.75))
+    } | {"1000 content words": [result("c", {})]}
+    table = beside(suite, suite.groups[0], found, {}, Rules()).table
+    recalls = [row.cells["word-recall"] for row in table.rows[:3]]
+    assert [cell.value for cell in recalls] == [0.5, 0.75, None]
+    assert recalls[2].reason == "not scored"
+    assert table.rows[0].cells["word-recall:difference"].value == pytest.approx(0.5 - 0.6302)
+
+
+class TestShares:
+    SUITE = suites.load("dvs2s-speed")
+
+    def cells(self, **results):
+        table = beside(self.SUITE, self.SUITE.groups[0], results, {}, Rules()).table
+        assert [row.label for row in table.rows[:2]] == ["S2SA", "DVS2S"]
+        return [row.cells for row in table.rows[:2]]
+
+    @pytest.fixture
+    def timed(self, result):
+        def timed(name, seconds, **more):
+            signature = "seconds-per-word|device:cpu"
+            return result(name, {"seconds-per-word": Score(seconds, 0, signature)}, **more)
+
+        return timed
+
+    def test_one_row_is_the_measure_of_the_others(self, timed):
+        theirs = [timed("s2sa", 0.1, seed=1), timed("s2sa", 0.3, seed=2)]
+        whole, part = self.cells(S2SA=theirs, DVS2S=[timed("dvs2s", 0.05)])
+        assert whole["seconds-per-word"].value == pytest.approx(1.0)
+        assert part["seconds-per-word"].value == pytest.approx(0.25)
+        assert part["seconds-per-word:difference"].value == pytest.approx(0.25 - 0.6)
+
+    def test_a_seed_without_a_value_does_not_count(self, timed):
+        theirs = [timed("s2sa", math.nan, seed=1), timed("s2sa", 0.3, seed=2)]
+        _, part = self.cells(S2SA=theirs, DVS2S=[timed("dvs2s", 0.15)])
+        assert part["seconds-per-word"].value == pytest.approx(0.5)
+
+    def test_without_that_row_there_is_no_share(self, timed):
+        _, part = self.cells(DVS2S=[timed("dvs2s", 0.05)])
+        assert part["seconds-per-word"].value is None
+        assert part["seconds-per-word"].reason == "there is no value of S2SA"

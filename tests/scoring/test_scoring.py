@@ -1,0 +1,507 @@
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dialbench
+from dialbench.errors import InputError, UnknownName
+from dialbench.metrics.formulas import FORMULAS
+from dialbench.metrics.semantic import EmbeddingSentence, SentenceModel
+from dialbench.metrics.wordnet import MISSING
+from dialbench.records import Example, Split
+from dialbench.reporting.tables.scores import table_of
+from dialbench.scoring.evaluation import score_responses
+from dialbench.scoring.resources import ScoringSettings, build_metrics
+from dialbench.scoring.score import SCORED, WITHIN, measures_of, score, scoring_key
+from dialbench.scoring.shards import merge, write
+from dialbench.stats.folds import blocks, dialogue_numbers, groups
+from dialbench.stats.intervals import mean_interval
+
+SENTENCE = "tea is warm so we sit by the lake and hear a bird sing"
+WORDS = SENTENCE.split()
+TALLIED = (
+    *("different", "dist-1", "dist-2", "dist-3", "ead-1", "ead-2"),
+    *("bleu-1", "bleu-4", "sacrebleu-4", "bleu-coco-4"),
+)
+FREE = ("length", "dist-1", "dist-2", "mtld", "mattr", "mattr-4")
+
+
+def text(seed, length=7):
+    return " ".join(np.random.default_rng(seed).choice(WORDS, length))
+
+
+def example(i):
+    return Example(f"e{i}", f"d{i // 3}", (text(i + 500),), (text(i + 1000), text(i + 2000)))
+
+
+PAIRS = [(example(i), text(i, 3 + i % 6)) for i in range(90)]
+TRAIN = Split("train", [example(i) for i in range(60)])
+WORDS_OF_TRAIN = {w for e in TRAIN for turn in (*e.context, *e.references) for w in turn.split()}
+
+
+def written(path, pairs):
+    lines = [
+        {"id": e.id, "dialogue_id": e.dialogue_id, "context": e.context}
+        | {"references": e.references, "response": response}
+        for e, response in pairs
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def vectors(tmp_path):
+    rows = np.random.default_rng(0).normal(size=(len(WORDS), 4))
+    lines = [f"{w} {' '.join(map(str, row))}\n" for w, row in zip(WORDS, rows, strict=True)]
+    path = tmp_path / "vectors.txt"
+    path.write_text("".join(lines), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def no_wordnet(monkeypatch, tmp_path):
+    import nltk.data
+
+    monkeypatch.setenv("DIALBENCH_DATA", str(tmp_path))
+
+    monkeypatch.setattr(nltk.data, "path", [])
+    monkeypatch.delenv("NLTK_DATA", raising=False)
+
+
+def free_metrics():
+    return build_metrics(ScoringSettings(metrics=FREE))
+
+
+def test_files_become_plain_values(tmp_path, vectors, no_wordnet):
+    files = [written(tmp_path / "one.jsonl", PAIRS), written(tmp_path / "two.jsonl", PAIRS[:40])]
+    one, two = score(files, vectors=vectors, corpus="lake")
+    assert json.loads(json.dumps(one)) == one
+    assert (one["system"], one["corpus"], two["system"]) == ("one", "lake", "two")
+    assert list(one["metrics"]) == list(SCORED)
+    dist = one["metrics"]["dist-1"]
+    tokens = [w for _, response in PAIRS for w in response.split()]
+    assert dist["value"] == len(set(tokens)) / len(tokens)
+    assert set(dist) == {"value", "signature", "n", "interval"}
+    assert dist["n"] == 90
+    assert dist["interval"][0] < dist["value"] < dist["interval"][1]
+    meteor = one["metrics"]["meteor"]
+    assert (meteor["value"], meteor["interval"], meteor["reason"]) == (None, None, MISSING)
+    assert one["metrics"]["emb-greedy"]["value"] > 0
+    assert one["metrics"]["emb-greedy"]["signature"].startswith("emb-greedy|vectors:vectors.txt@")
+
+
+def test_the_package_offers_score():
+    assert dialbench.score is score
+
+
+def test_intervals_groups_and_values_per_response():
+    scores = score_responses(iter(PAIRS), free_metrics())
+    ids = [e.dialogue_id for e, _ in PAIRS]
+    lengths = np.array([len(response.split()) for _, response in PAIRS], dtype=float)
+    length = scores["length"]
+    np.testing.assert_array_equal(length.per_response, lengths)
+    assert length.interval == mean_interval(lengths, dialogue_numbers(ids), (0.0, math.inf))
+    parts = {False: groups(ids), True: blocks(ids)}
+    np.testing.assert_allclose(length.shares, np.bincount(parts[False]) / len(ids))
+    for metric in free_metrics():
+        name, of = metric.name, parts[metric.ordered]
+        without = [pair for pair, part in zip(PAIRS, of, strict=True) if part != 4]
+        again = score_responses(without, [metric])
+        found, share = scores[name], scores[name].shares[4]
+        expected = (found.value - (1 - share) * again[name].value) / share
+        assert found.parts[4] == pytest.approx(expected, rel=1e-9)
+    assert scores["dist-1"].per_response is None
+
+
+def test_tallies_give_the_value_itself():
+    """What swaps are computed from has to give the printed value where nothing is swapped."""
+    settings = ScoringSettings(TALLIED, vocabulary=5000)
+    for name, found in score_responses(iter(PAIRS), build_metrics(settings)).items():
+        tally = found.tally
+        kinds = [len(np.unique(codes)) for codes in tally.codes]
+        numbers = np.append(tally.sums.sum(axis=0), kinds).astype(float)
+        value = FORMULAS[tally.formula](numbers[None], *tally.parameters)
+        assert value[0] == pytest.approx(found.value, rel=1e-12), name
+
+
+def test_tallies_of_two_systems_are_mixed_as_their_responses_are():
+    half = {e.dialogue_id for e, _ in PAIRS[: len(PAIRS) // 2]}
+    other = [(e, f"{r} {r.split()[0]} again") for e, r in PAIRS]
+    mixed = [a if a[0].dialogue_id in half else b for a, b in zip(PAIRS, other, strict=True)]
+    settings = build_metrics(ScoringSettings(TALLIED, vocabulary=5000))
+    one, two, both = (score_responses(iter(side), settings) for side in (PAIRS, other, mixed))
+    first = np.arange(len(half))
+    for name, found in both.items():
+        a, b = one[name].tally, two[name].tally
+        sums = a.sums[first].sum(axis=0) + b.sums[len(half) :].sum(axis=0)
+        kinds = [
+            len(np.union1d(x[i < len(half)], y[j >= len(half)]))
+            for x, i, y, j in zip(a.codes, a.owners, b.codes, b.owners, strict=True)
+        ]
+        numbers = np.append(sums, kinds).astype(float)[None]
+        value = FORMULAS[a.formula](numbers, *a.parameters)
+        assert value[0] == pytest.approx(found.value, rel=1e-12), name
+
+
+def test_left_out_examples_are_counted():
+    blind = [(Example(e.id, e.dialogue_id, e.context, ()), r) for e, r in PAIRS[:30]]
+    scores = score_responses(
+        blind + PAIRS[30:], build_metrics(ScoringSettings(("rouge-l", "bleu-2")))
+    )
+    assert [scores[name].n for name in ("rouge-l", "bleu-2")] == [60, 60]
+    assert np.isnan(scores["rouge-l"].per_response[:30]).all()
+    none = score_responses(blind, build_metrics(ScoringSettings(("bleu-2",))))["bleu-2"]
+    assert math.isnan(none.value)
+    assert (none.n, none.interval, none.reason) == (0, None, "no example has a reference")
+
+
+def test_a_single_response_has_values_but_no_interval(vectors):
+    settings = ScoringSettings(vectors=str(vectors))
+    scores = score_responses(PAIRS[:1], build_metrics(settings))
+    assert scores["dist-1"].value > 0
+    assert scores["dist-1"].interval is None
+    assert scores["dist-1"].shares is None or not len(scores["dist-1"].shares)
+    for result in scores.values():
+        assert result.available or result.reason
+
+
+def test_no_responses_are_an_error(tmp_path):
+    with pytest.raises(InputError, match="there are no responses"):
+        score_responses([], free_metrics())
+    empty = written(tmp_path / "empty.jsonl", [])
+    with pytest.raises(InputError, match=r"empty\.jsonl: there are no responses"):
+        score([empty], metrics=["length"])
+
+
+def test_wrong_names_are_answered_with_the_nearest(tmp_path):
+    with pytest.raises(UnknownName, match=r"--metrics: unknown metric 'dist1'.*'dist-1'"):
+        score([], metrics=["dist1"])
+    with pytest.raises(UnknownName, match=r"--tokenizer: .*'bert'"):
+        score([], tokenizer="berd")
+    with pytest.raises(InputError, match=r"--vectors: .*none\.txt cannot be read"):
+        score([], vectors=tmp_path / "none.txt")
+    with pytest.raises(UnknownName, match=r"--train.*'demo'"):
+        score([], train="dema")
+
+
+def test_metrics_of_two_tokenisers_do_not_mix():
+    mixed = [*free_metrics(), *build_metrics(ScoringSettings(("dist-3",), "bert"))]
+    with pytest.raises(ValueError, match="bert, default"):
+        score_responses(PAIRS, mixed)
+
+
+def test_embeddings_without_vectors_say_what_to_do():
+    scores = score_responses(PAIRS, build_metrics(ScoringSettings(("emb-average", "dist-1"))))
+    assert math.isnan(scores["emb-average"].value)
+    assert "--vectors" in scores["emb-average"].reason
+    assert "--train" in scores["emb-average"].reason
+    assert scores["dist-1"].available
+
+
+@pytest.fixture
+def any_size(monkeypatch):
+    """Vectors are trained however little text there is."""
+    monkeypatch.setattr("dialbench.scoring.resources.LEAST_TOKENS", 0)
+
+
+@pytest.mark.usefixtures("any_size")
+def test_vectors_are_trained_once_and_kept(tmp_path):
+    settings = ScoringSettings(("emb-average",))
+    (metric,) = build_metrics(settings, TRAIN, tmp_path)
+    (kept,) = tmp_path.iterdir()
+    assert kept.name.startswith("word2vec-")
+    stamp = kept.stat().st_mtime_ns
+    (again,) = build_metrics(settings, TRAIN, tmp_path)
+    assert kept.stat().st_mtime_ns == stamp
+    (fresh,) = build_metrics(settings, TRAIN)
+    assert metric.signature == again.signature == fresh.signature
+    results = [score_responses(PAIRS, [m])["emb-average"].value for m in (metric, again, fresh)]
+    assert results[0] == results[1] == results[2] > 0
+
+
+@pytest.mark.usefixtures("any_size")
+def test_kept_vectors_that_are_damaged_are_an_error_not_a_missing_column(tmp_path):
+    build_metrics(ScoringSettings(("emb-average",)), TRAIN, tmp_path)
+    (kept,) = tmp_path.iterdir()
+    kept.write_bytes(kept.read_bytes()[:-8])
+    with pytest.raises(InputError, match=r"word2vec-.*Delete the file"):
+        build_metrics(ScoringSettings(("emb-average",)), TRAIN, tmp_path)
+
+
+@pytest.mark.usefixtures("any_size")
+def test_other_text_or_tokens_are_other_vectors(tmp_path):
+    build_metrics(ScoringSettings(("emb-average",)), TRAIN, tmp_path)
+    build_metrics(ScoringSettings(("emb-average",)), Split("train", TRAIN[:50]), tmp_path)
+    build_metrics(ScoringSettings(("emb-average",), "parlai"), TRAIN, tmp_path)
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_nothing_is_trained_when_no_measure_needs_it(tmp_path):
+    build_metrics(ScoringSettings(FREE), TRAIN, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("any_size")
+def test_too_little_training_text_is_a_reason_not_a_failure():
+    (metric,) = build_metrics(ScoringSettings(("emb-greedy",)), Split("train", [example(1)]))
+    result = score_responses(PAIRS, [metric])["emb-greedy"]
+    assert math.isnan(result.value)
+    assert "no word occurs 5 times" in result.reason
+
+
+def test_vectors_of_too_little_text_are_not_trained(tmp_path, monkeypatch):
+    tokens = sum(len(turn.split()) for e in TRAIN for turn in (*e.context, *e.references))
+    names = ScoringSettings(("emb-average", "novelty"))
+    monkeypatch.setattr("dialbench.scoring.resources.LEAST_TOKENS", tokens + 1)
+    average, novelty = build_metrics(names, TRAIN, tmp_path)
+    assert average.missing == (
+        f"word vectors need at least {tokens + 1:,} tokens of training text, here are {tokens:,}: "
+        "give a file with --vectors"
+    )
+    assert not novelty.missing
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr("dialbench.scoring.resources.LEAST_TOKENS", tokens)
+    assert not build_metrics(names, TRAIN, tmp_path)[0].missing
+
+
+@pytest.mark.usefixtures("any_size")
+def test_vectors_have_a_text_of_their_own():
+    part = Split("train", TRAIN[:20])
+    names = ScoringSettings(("emb-average", "ead-1"))
+    average, adjusted = build_metrics(names, part, vector_text=TRAIN)
+    assert average.signature == build_metrics(names, TRAIN)[0].signature
+    assert adjusted.signature == build_metrics(names, part)[1].signature
+
+
+def test_the_training_split_serves_novelty_and_the_size_of_the_vocabulary():
+    names = ("ead-1", "novelty", "copy-rate")
+    copied = [(e, e.references[0]) for e in TRAIN] + [(example(80), "quite new")]
+    scores = score_responses(copied, build_metrics(ScoringSettings(names), TRAIN))
+    assert scores["novelty"].value == pytest.approx(1 / 61)
+    assert scores["copy-rate"].value == 1
+    assert f"|V:{len(WORDS_OF_TRAIN)}|" in scores["ead-1"].signature
+    own = build_metrics(ScoringSettings(names, vocabulary=500), TRAIN)[0]
+    assert "|V:500|" in own.signature
+    without = score_responses(copied, build_metrics(ScoringSettings(names)))
+    assert all("--train" in score.reason for score in without.values())
+    given = score_responses(copied, build_metrics(ScoringSettings(("ead-1",), vocabulary=500)))
+    assert given["ead-1"].available
+
+
+def test_measures_of_whole_sentences_read_what_was_written(tmp_path):
+    seen = set()
+
+    def encode(texts):
+        seen.update(texts)
+        return np.ones((len(texts), 2))
+
+    pair = (Example("e", "d", (), ("Quite, yes!",)), "It's Me.")
+    model = SentenceModel(encode, "constant")
+    score_responses([pair], [EmbeddingSentence("default", model)])
+    assert seen == {"Quite, yes!", "It's Me."}
+    with pytest.raises(InputError, match="sentence-transformers"):
+        build_metrics(ScoringSettings.of(metrics=["vendi"], sentence_model=tmp_path))
+
+
+def test_settings_are_plain_json():
+    settings = ScoringSettings(("dist-1",), "bert", "ngrams", "v.txt", "data", 9, "model")
+    plain = json.loads(json.dumps(asdict(settings)))
+    assert ScoringSettings(**plain | {"metrics": tuple(plain["metrics"])}) == settings
+    assert (
+        ScoringSettings.of(
+            metrics=["dist-1"],
+            tokenizer="bert",
+            denominator="ngrams",
+            vectors=Path("v.txt"),
+            data=Path("data"),
+            vocabulary=9,
+            sentence_model=Path("model"),
+        )
+        == settings
+    )
+    assert ScoringSettings.of() == ScoringSettings()
+
+
+def test_the_key_follows_every_choice_that_changes_scores(vectors, no_wordnet):
+    def key(**choices):
+        return json.dumps(scoring_key(build_metrics(ScoringSettings.of(**choices))))
+
+    first = key()
+    assert first == key()
+    others = [
+        key(metrics=["dist-1"]),
+        key(tokenizer="bert"),
+        key(denominator="ngrams"),
+        key(vectors=vectors),
+    ]
+    assert len({first, *others}) == 5
+
+
+def test_what_is_missing_is_known_before_scoring(vectors, no_wordnet):
+    missing = {m.name: m.missing for m in build_metrics(ScoringSettings()) if m.missing}
+    judged = {"ue", "ue-soft"}
+    assert set(missing) == {"meteor", "emb-average", "emb-greedy", "emb-extrema"} | judged
+    assert missing["meteor"] == MISSING
+    found = build_metrics(ScoringSettings(("emb-average",), vectors=str(vectors)))
+    assert found[0].missing == ""
+
+
+def test_the_denominator_reaches_distinct():
+    values = [
+        score_responses(PAIRS, build_metrics(ScoringSettings(("dist-2",), denominator=d)))["dist-2"]
+        for d in ("tokens", "ngrams")
+    ]
+    assert values[0].value < values[1].value
+    assert values[0].signature != values[1].signature
+
+
+def test_measures_within_contexts_are_scored_where_several_responses_are_given(tmp_path):
+    lines = [
+        {"id": "1", "response": "a b", "alternatives": ["a c", "a"]},
+        {"id": "2", "response": "c"},
+    ]
+    path = tmp_path / "several.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    (report,) = score([path])
+    assert list(report["metrics"]) == [*SCORED, *WITHIN]
+    within, across = report["metrics"]["within-dist-1"], report["metrics"]["dist-1"]
+    assert (within["value"], within["n"]) == (pytest.approx(3 / 5), 1)
+    assert across["value"] == 1.0
+    (shard,) = write([path], tmp_path)
+    assert merge([shard])["metrics"] == report["metrics"]
+
+
+def test_one_line_with_several_responses_is_enough_wherever_it_stands(tmp_path):
+    one = written(tmp_path / "one.jsonl", PAIRS[:2])
+    path = tmp_path / "late.jsonl"
+    path.write_text('{"response": "a b"}\n{"response": "c", "alternatives": ["d"]}\n', "utf-8")
+    assert measures_of([one]) == SCORED
+    assert measures_of([path]) == measures_of([one, path]) == (*SCORED, *WITHIN)
+
+
+def test_lines_without_any_id_are_dialogues_called_by_their_numbers(tmp_path):
+    bare, numbered = tmp_path / "bare.jsonl", tmp_path / "numbered.jsonl"
+    lines = [{"response": response} for _, response in PAIRS]
+    full = [line | {"dialogue_id": str(n)} for n, line in enumerate(lines, 1)]
+    for path, rows in ((bare, lines), (numbered, full)):
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    one, other = score([bare, numbered], metrics=["length", "dist-1"])
+    assert one["metrics"] == other["metrics"]
+
+
+class TestPaired:
+    def test_every_measure_with_its_test(self, tmp_path):
+        base = written(tmp_path / "base.jsonl", PAIRS)
+        longer = [(e, response + " and then some more") for e, response in PAIRS]
+        file = written(tmp_path / "longer.jsonl", longer)
+        (report,) = score([file], metrics=["length", "dist-1"], paired_with=base)
+        assert report["paired_with"] == "base"
+        length, dist = report["compared"]["length"], report["compared"]["dist-1"]
+        assert length["difference"]["value"] == pytest.approx(4.0)
+        assert length["p"] < 1e-6
+        assert length["superiority"]["value"] == 1.0
+        assert length["dialogues"] == dist["dialogues"] == 30
+        scores = [
+            score([path], metrics=["dist-1"])[0]["metrics"]["dist-1"] for path in (file, base)
+        ]
+        expected = scores[0]["value"] - scores[1]["value"]
+        assert dist["difference"]["value"] == pytest.approx(expected)
+        assert "randomisation" in dist["test"]
+        json.dumps(report, allow_nan=False)
+
+    def test_a_system_does_not_differ_from_itself(self, tmp_path):
+        base = written(tmp_path / "base.jsonl", PAIRS)
+        (report,) = score([base], metrics=["length", "dist-1"], paired_with=base)
+        for compared in report["compared"].values():
+            assert (compared["difference"]["value"], compared["p"]) == (0.0, 1.0)
+
+    def test_other_contexts_are_named(self, tmp_path):
+        file = written(tmp_path / "file.jsonl", PAIRS)
+        swapped = written(tmp_path / "swapped.jsonl", [*PAIRS[:5], *PAIRS[:4:-1]])
+        with pytest.raises(InputError, match=r"swapped\.jsonl:6: it answers another context"):
+            score([file], metrics=["length"], paired_with=swapped)
+        few = written(tmp_path / "few.jsonl", PAIRS[:7])
+        with pytest.raises(InputError, match=r"few\.jsonl: it has 7 responses where"):
+            score([file], metrics=["length"], paired_with=few)
+
+    def test_other_examples_are_named_where_contexts_do_not_tell(self, tmp_path):
+        def file(name, *lines):
+            path = tmp_path / f"{name}.jsonl"
+            path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+            return path
+
+        first, second = (
+            {"id": id, "references": [f"to {id}", "yes"], "response": f"by {id}"} for id in "ab"
+        )
+        ours = file("ours", first, second)
+        for name, lines, what in (
+            ("ids", (second, first), "1: its id is not that of"),
+            ("dialogues", (first, second | {"dialogue_id": "x"}), "2: its dialogue_id is not that"),
+            ("said", (first, second | {"references": ["no"]}), "2: its references are not those"),
+            ("fewer", (first, second | {"references": []}), "2: its references are not those of"),
+        ):
+            other = file(name, *lines)
+            with pytest.raises(InputError, match=rf"{name}\.jsonl:{what}.*jsonl:{what[0]}\. "):
+                score([ours], metrics=["length"], paired_with=other)
+        turned = [line | {"references": line["references"][::-1]} for line in (first, second)]
+        bare = [{"references": line["references"], "response": "so"} for line in turned]
+        for other in (file("turned", *turned), file("bare", *bare)):
+            score([ours], metrics=["length"], paired_with=other)
+
+    @pytest.mark.parametrize("metric", ["rouge-l", "bleu-2"])
+    def test_without_pairs_there_is_a_reason_and_no_p(self, command, tmp_path, metric):
+        file = written(tmp_path / "file.jsonl", PAIRS[:9])
+        blind = [(Example(e.id, e.dialogue_id, e.context, ()), r) for e, r in PAIRS[:9]]
+        base = written(tmp_path / "base.jsonl", blind)
+        expected = {
+            (file, base): f"no example has a reference in {base}",
+            (base, file): f"no example has a reference in {base}",
+            (base, base): "no example has a reference",
+        }
+        for (one, other), reason in expected.items():
+            (report,) = score([one], metrics=[metric, "length"], paired_with=other)
+            found = report["compared"][metric]
+            assert (found["difference"]["value"], found["p"], found["wilcoxon"]) == (None,) * 3
+            assert found["reason"] == reason
+            assert "reason" not in report["compared"]["length"]
+        said = command("score", file, "--metrics", metric, "--paired-with", base).out
+        table = said[said.index("file less base") :]
+        (row,) = (line for line in table.splitlines() if line.startswith(("ROUGE-L ", "BLEU-2 ")))
+        assert row.split()[1:-1] == ["–"] * 6
+        assert f"{row.split()[0]}: no example has a reference in {base}" in table
+
+    def test_values_of_other_examples_are_no_pair(self, tmp_path):
+        texts = (("a b", "", "c"), ("", "a b", ""))
+        examples = [example(i) for i in range(3)]
+        ours, theirs = (
+            written(tmp_path / f"{n}.jsonl", list(zip(examples, side, strict=True)))
+            for n, side in enumerate(texts)
+        )
+        (report,) = score([ours], metrics=["intra-dist-1"], paired_with=theirs)
+        found = report["compared"]["intra-dist-1"]
+        assert (found["p"], found["reason"]) == (None, "no example has a value in both")
+
+    def test_a_measure_that_parts_of_a_set_do_not_have_says_why_there_is_no_test(
+        self, tmp_path, monkeypatch
+    ):
+        from dialbench.metrics.lexical import Mtld
+
+        monkeypatch.setattr(Mtld, "score_subsets", lambda *a: np.full(len(a[-1]), math.nan))
+        base = written(tmp_path / "base.jsonl", PAIRS)
+        (report,) = score([base], metrics=["mtld"], paired_with=base)
+        found = report["compared"]["mtld"]
+        assert (found["difference"]["value"], found["p"]) == (0.0, None)
+        assert "which tests need" in found["reason"]
+
+
+def test_the_first_note_names_a_file_that_repeats_itself(tmp_path):
+    constant = written(tmp_path / "constant.jsonl", [(e, "so it is .") for e, _ in PAIRS])
+    varied = written(tmp_path / "varied.jsonl", PAIRS)
+    found = table_of(score([varied, constant], metrics=["different"]))
+    assert found.notes[0] == "constant gave one response to all 90 contexts."
+    assert [note for note in found.notes if "gave" in note] == [found.notes[0]]
