@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dialbench import catalogue
+from dialbench.cli import listings
 
 ROOT = Path(__file__).resolve().parent.parent
 FEW = ["--limit-train", 60, "--limit-test", 20, "--metrics", "length,dist-1", "--formats", "txt"]
@@ -83,7 +83,7 @@ PARTS = (
 
 def test_every_system_has_its_section_and_its_row_with_its_size() -> None:
     text = (ROOT / "docs/systems.md").read_text(encoding="utf-8")
-    systems, broken = catalogue.systems((), "paper")
+    systems, broken = listings.systems((), "paper")
     assert not broken
     sections = dict(re.findall(r"^## `([\w-]+)`\n(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL))
     assert set(sections) == {system["name"] for system in systems}

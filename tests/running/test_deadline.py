@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from dialbench.bench import run
-from dialbench.running.worker import Worker
 from dialbench.neural.training import Trainer
 from dialbench.running.plan import Plan, Request
 from dialbench.running.progress import Board
+from dialbench.running.worker import Worker
 from dialbench.store.layout import Store
 
 DATED = Path(__file__).parent / "dated.py"
