@@ -50,6 +50,15 @@ def test_links_lead_to_pages_and_headings(page: Path) -> None:
         assert not anchor or anchor in anchors(target), link
 
 
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_paths_in_documents_exist(page: Path) -> None:
+    if page.name == "CHANGELOG.md" or page.parent.name == "findings":
+        return  # of the day they were written
+    path = re.compile(r"`((?:dialbench|adapters|tests|benchmarks|docs|reports)/[^`\s]*)`")
+    for name in path.findall(page.read_text(encoding="utf-8")):
+        assert any(ROOT.glob(name.rstrip("/"))), name
+
+
 def test_source_files_name_only_pages_that_exist() -> None:
     """A page is named from the root, `docs/metrics.md`; a bare `metrics.md` leads nowhere."""
     page = re.compile(r"(?:docs|benchmarks)/[\w./-]+?\.md\b|(?<![\w./-])(?:models|metrics)\.md\b")
