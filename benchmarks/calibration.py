@@ -25,7 +25,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from dialbench.corpora.base import data_folder, load_corpus
 from dialbench.metrics.base import Metric, read
 from dialbench.metrics.formulas import FORMULAS
-from dialbench.metrics.registry import MetricSettings, create
+from dialbench.metrics.registry import create
+from dialbench.metrics.settings import MetricSettings
 from dialbench.records import Example
 from dialbench.scoring.evaluation import score_statistics
 from dialbench.stats.clusters import ClusteredMean

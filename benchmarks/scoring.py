@@ -33,7 +33,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dialbench.metrics.base import Metric
-from dialbench.metrics.registry import SCORED, MetricSettings, create, needs
+from dialbench.metrics.registry import SCORED, create, needs
+from dialbench.metrics.settings import MetricSettings
 from dialbench.metrics.texts import Texts
 from dialbench.metrics.wordnet import WordNet
 from dialbench.records import Example

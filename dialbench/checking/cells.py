@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-import re
 import statistics
 from collections.abc import Sequence
 
 from dialbench.checking.findings import CellChange, Deviation
 from dialbench.checking.spread import allowed
+from dialbench.metrics.registry import declared
 from dialbench.store.schema import ScoreFields
 
 RELATIVE = 1e-6
 """How far measures that are not ratios of counts may differ on a CPU."""
-_COUNTS = re.compile(r"length|different|(rare-)?dist-\d|novelty|(generic|copy|duplicate)-rate")
 Ends = tuple[float | None, ...]
 
 
@@ -31,7 +30,7 @@ def same_seed(
     values: tuple[Ends, Ends] = ((old.value,), (new.value,))
     if old.signature != new.signature:
         return _change(measure, "signature", values, old, seeds)
-    if not (_exactly if _COUNTS.fullmatch(measure) else _nearly)(*values):
+    if not (_exactly if _is_exact(measure) else _nearly)(*values):
         return _change(measure, "value", values, old, seeds)
     if old.n != new.n:
         return CellChange(measure, "responses counted", (old.n,), (new.n,))
@@ -91,6 +90,11 @@ def _deviation(old: ScoreFields, seeds: Sequence[float]) -> tuple[Deviation, flo
 def _mean(scores: Sequence[ScoreFields]) -> Ends:
     values = [score.value for score in scores if score.value is not None]
     return (math.fsum(values) / len(values) if len(values) == len(scores) else None,)
+
+
+def _is_exact(metric: str) -> bool:
+    info = declared(metric)
+    return info is not None and info.exact
 
 
 def _exactly(old: Ends, new: Ends) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 from dialbench import __version__
 from dialbench.corpora.base import card, names
 from dialbench.errors import InputError
-from dialbench.metrics.system import MEASURES
+from dialbench.metrics.system import SYSTEM_METRICS
 from dialbench.records import Result
 from dialbench.store.baselines import Baseline, Entry, Provenance, ResponseFields, key_of
 from dialbench.store.layout import Store
@@ -34,7 +34,7 @@ _COMPUTING = (
 )
 
 
-_CLOCKED = {name for name, measure in MEASURES.items() if measure.clocked}
+_CLOCKED = {name for name, measure in SYSTEM_METRICS.items() if measure.clocked}
 
 
 def take(runs: Path) -> Baseline:

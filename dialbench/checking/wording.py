@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dialbench.checking.findings import Cause, CellChange, Comparison, ResponseChange, RowReport
-from dialbench.reporting.presentation import clean
 from dialbench.store.baselines import Said
+from dialbench.text.cleaning import clean
 
 MOST_CAUSES, MOST_PROBLEMS, MOST_CELLS, MOST_RESPONSES, MOST_ROWS = 5, 10, 40, 10, 3
 HEADS = ("row", "measure", "baseline", "run", "moved by", "deviations")

@@ -21,7 +21,7 @@ from dialbench.cli.options import print_message
 from dialbench.cli.running import report, run
 from dialbench.cli.scoring import conventions, merge, score
 from dialbench.errors import DialbenchError, InputError, UnknownName
-from dialbench.reporting.presentation import visible
+from dialbench.text.cleaning import visible
 
 INTERRUPTED = 130
 

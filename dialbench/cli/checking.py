@@ -62,7 +62,7 @@ def check(
     from dialbench.checking.to_markdown import checked_to_markdown
     from dialbench.checking.to_rich import RichChecked
     from dialbench.checking.wording import words_of
-    from dialbench.reporting.presentation import clean
+    from dialbench.text.cleaning import clean
 
     if keep_texts and not update:
         raise click.UsageError("--keep-texts says what --update writes: give both")

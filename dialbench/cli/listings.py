@@ -205,12 +205,13 @@ def metrics() -> list[dict[str, Any]]:
     """Every measure with its title, direction, signature and what it needs."""
     from dialbench.metrics import registry
     from dialbench.metrics.base import Metric
-    from dialbench.metrics.system import MEASURES, Told
-    from dialbench.reporting.presentation import column_of
+    from dialbench.metrics.settings import MetricSettings
+    from dialbench.metrics.system import SYSTEM_METRICS, SystemMetric
+    from dialbench.reporting.tables.columns import column_of
 
-    measured = registry.create(registry.names(), registry.MetricSettings())
+    measured = registry.create(registry.names(), MetricSettings())
     needs = {metric.name: sorted(metric.needs) for metric in measured}
-    every: list[Metric[Any] | Told] = [*measured, *MEASURES.values()]
+    every: list[Metric[Any] | SystemMetric] = [*measured, *SYSTEM_METRICS.values()]
     return [
         {
             "name": metric.name,

@@ -12,7 +12,7 @@ import click
 
 from dialbench.errors import UnknownName
 from dialbench.reporting.formats.names import FORMATS
-from dialbench.reporting.presentation import clean, visible
+from dialbench.text.cleaning import clean, visible
 
 if TYPE_CHECKING:
     from dialbench.records import Table

@@ -26,12 +26,12 @@ from dialbench.human.tally import (
 from dialbench.papers.tables import PrintedRow, PrintedTable, load_table
 from dialbench.records import Cell, Column, Row, Table
 from dialbench.reporting.formats.names import PLOTS
-from dialbench.reporting.presentation import slug
 from dialbench.reporting.report import write
 from dialbench.reporting.tables.merge_columns import side_by_side
 from dialbench.reporting.tables.printed import headings, notes_of, section
 from dialbench.reporting.tables.significance import Correction, Rules
 from dialbench.reporting.tables.text_table import scale
+from dialbench.text.cleaning import slug
 
 _KIND = "human evaluation"
 _VERSUS = " vs "

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialbench.metrics.base import SHARE, Dense, SumMetric
+from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.ngrams import common_ngrams, ngram_counts
 from dialbench.metrics.overlap import NO_REFERENCES, SACREBLEU, keeps_case
 from dialbench.metrics.texts import Interner, Ragged, Texts
@@ -116,3 +117,6 @@ def _first_best(scores: Floats, owned: Counts) -> Counts:
     owners = np.repeat(np.arange(len(owned) - 1), np.diff(owned))
     order = np.lexsort((-scores, owners))
     return np.asarray(order[np.unique(owners[order], return_index=True)[1]])
+
+
+METRICS = (MetricInfo("chrf", "chrF", "Overlap", Chrf),)

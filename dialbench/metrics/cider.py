@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialbench.metrics.base import Metric
+from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.ngrams import ngram_counts, ngrams, renumber, run_lengths
 from dialbench.metrics.overlap import NO_REFERENCES
 from dialbench.metrics.texts import Interner, Paired, Ragged, Texts
@@ -280,3 +281,6 @@ def _ascending(texts: Ints, values: NDArray[N]) -> NDArray[N]:
         places = starts[sizes == size][:, None] + np.arange(size)
         ordered[places] = np.sort(values[places], axis=1)
     return ordered
+
+
+METRICS = (MetricInfo("cider", "CIDEr", "Overlap", Cider),)

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from dialbench.metrics.base import BLOCK_TOKENS, POSITIVE, SHARE, MeanMetric
 from dialbench.metrics.frequencies import Frequencies, FrequencyMetric
+from dialbench.metrics.info import SATURATED, MetricInfo
 from dialbench.metrics.ngrams import distinct, ngram_counts, ngrams, renumber
+from dialbench.metrics.settings import MetricSettings
 from dialbench.metrics.texts import Ragged, Texts
 from dialbench.records import Tally
 
@@ -222,3 +224,76 @@ def distinct_by(
     shares = np.full(size, np.nan)
     np.divide(different, totals, out=shares, where=totals > 0)
     return shares
+
+
+def _distinct(n: int) -> MetricInfo:
+    return MetricInfo(
+        f"dist-{n}",
+        f"Dist-{n}",
+        "Diversity",
+        Distinct,
+        lambda s: Distinct(n, s.tokenizer, s.denominator or "tokens"),
+        exact=True,
+    )
+
+
+def _intra_distinct(n: int) -> MetricInfo:
+    return MetricInfo(
+        f"intra-dist-{n}",
+        f"Intra-dist-{n}",
+        "Diversity",
+        IntraDistinct,
+        lambda s: IntraDistinct(n, s.tokenizer, s.denominator or "ngrams"),
+        unranked=SATURATED,
+    )
+
+
+def _adjusted(n: int) -> MetricInfo:
+    def make(s: MetricSettings) -> ExpectationAdjusted:
+        kinds = s.training.kinds if s.training and s.vocabulary is None else s.vocabulary
+        return ExpectationAdjusted(n, s.tokenizer, kinds, s.missing_training)
+
+    return MetricInfo(f"ead-{n}", f"EAD-{n}", "Diversity", ExpectationAdjusted, make)
+
+
+def _rarefied(n: int) -> MetricInfo:
+    return MetricInfo(
+        f"rare-dist-{n}",
+        f"Rare-dist-{n}",
+        "Diversity",
+        RarefiedDistinct,
+        lambda s: RarefiedDistinct(n, s.tokenizer),
+        exact=True,
+    )
+
+
+def _entropy(n: int) -> MetricInfo:
+    return MetricInfo(
+        f"ent-{n}",
+        f"Ent-{n}",
+        "Diversity",
+        Entropy,
+        lambda s: Entropy(n, s.tokenizer),
+        digits=2,
+    )
+
+
+def _corrected_entropy(n: int) -> MetricInfo:
+    return MetricInfo(
+        f"ent-mm-{n}",
+        f"Ent-MM-{n}",
+        "Diversity",
+        Entropy,
+        lambda s: Entropy(n, s.tokenizer, corrected=True),
+        digits=2,
+    )
+
+
+METRICS = (
+    *map(_distinct, (1, 2, 3)),
+    *map(_intra_distinct, (1, 2, 3)),
+    *map(_adjusted, (1, 2)),
+    *map(_rarefied, (1, 2, 3)),
+    *map(_entropy, (1, 2, 3, 4)),
+    *map(_corrected_entropy, (1, 2, 3, 4)),
+)

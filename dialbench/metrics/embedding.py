@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialbench.metrics.base import COSINE, MeanMetric
+from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.overlap import NO_REFERENCES
 from dialbench.metrics.texts import Ragged, Texts
 from dialbench.text.vectors import Vectors
@@ -214,3 +215,16 @@ def _normalized(vectors: Floats) -> Floats:
 def _mean_where(values: Floats, there: NDArray[np.bool_]) -> Floats:
     means: Floats = np.where(there, values, 0.0).sum(axis=1) / there.sum(axis=1)
     return means
+
+
+def _info(name: str, title: str, kind: type[EmbeddingMetric]) -> MetricInfo:
+    return MetricInfo(
+        name, title, "Embedding", kind, lambda s: kind(s.tokenizer, s.vectors, s.missing_vectors)
+    )
+
+
+METRICS = (
+    _info("emb-average", "Average", EmbeddingAverage),
+    _info("emb-greedy", "Greedy", EmbeddingGreedy),
+    _info("emb-extrema", "Extrema", EmbeddingExtrema),
+)

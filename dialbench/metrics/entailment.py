@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dialbench.metrics.base import COSINE, Direction, MeanMetric
 from dialbench.metrics.guard import GUARD, says_something
+from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.texts import Texts
 from dialbench.text.written import written
 
@@ -155,8 +156,26 @@ class Contradiction(Entailment):
     direction: ClassVar[Direction] = "lower"
 
 
-KINDS: dict[str, type[Entailment]] = dict.fromkeys(WEIGHTS, Entailment) | {
-    "ue-neutral": Neutrality,
-    "ue-contradict": Contradiction,
+_TITLES = {
+    "ue": "UE",
+    "ue-raw": "UE (unguarded)",
+    "ue-soft": "UE (soft)",
+    "ue-p-entail": "P(entailed)",
+    "ue-entail": "Entailed",
+    "ue-neutral": "Neutral",
+    "ue-contradict": "Contradicted",
 }
-"""The metrics by name."""
+
+
+def _info(name: str, title: str) -> MetricInfo:
+    kind = {"ue-neutral": Neutrality, "ue-contradict": Contradiction}.get(name, Entailment)
+    return MetricInfo(
+        name,
+        title,
+        "Entailment",
+        kind,
+        lambda s: kind(name, s.tokenizer, s.verdicts, s.missing_judge),
+    )
+
+
+METRICS = tuple(_info(name, title) for name, title in _TITLES.items())

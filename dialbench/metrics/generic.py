@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dialbench.metrics.base import SHARE, Direction, MeanMetric
 from dialbench.metrics.frequencies import Frequencies, FrequencyMetric
+from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.ngrams import hashed_texts, once_per_group
 from dialbench.metrics.texts import Interner, Ragged, Texts
 from dialbench.records import Tally, fingerprint_of
@@ -131,3 +132,17 @@ class DuplicateRate(_OfWholeResponses):
     def _of(self, found: Frequencies, tokens: int) -> float:
         counts, kinds = found
         return int((counts * kinds)[counts > 1].sum()) / tokens if tokens else math.nan
+
+
+METRICS = (
+    MetricInfo("different", "Different", "Lexical", Different, digits=1, percent=True, exact=True),
+    MetricInfo(
+        "generic-rate",
+        "Generic",
+        "Diversity",
+        GenericRate,
+        exact=True,
+        unranked="people rated generic responses higher than others, see docs/metrics.md",
+    ),
+    MetricInfo("duplicate-rate", "Duplicates", "Diversity", DuplicateRate, exact=True),
+)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialbench.metrics.base import SHARE, Direction, Metric
+from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.texts import Ragged, Texts
 
 _BITS = 64
@@ -131,3 +132,6 @@ def _set_bits(state: Words) -> Counts:
 _FULL = np.uint64(2**_BITS - 1)
 _SET_BITS = np.unpackbits(np.arange(1 << 16, dtype=np.uint16).view(np.uint8)).reshape(-1, 16)
 _SET_BITS = _SET_BITS.sum(axis=1, dtype=np.uint8)
+
+
+METRICS = (MetricInfo("homogenization", "Homogenization", "Diversity", Homogenization),)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialbench.metrics.base import POSITIVE, SHARE, Direction, MeanMetric, Metric
+from dialbench.metrics.info import SATURATED, MetricInfo
 from dialbench.metrics.joined import GappedMtld, Windows, mtld, runs, types_in_windows
 from dialbench.metrics.texts import Ragged, Texts
 
@@ -113,3 +114,18 @@ class Mattr(_Joined):
         """(k,) values; only windows near responses left out are counted again."""
         windows = Windows(statistics, self._window)
         return np.array([windows.mean(runs(statistics, chosen[groups])) for chosen in kept])
+
+
+METRICS = (
+    MetricInfo("length", "Length", "Lexical", Length, digits=1, exact=True),
+    MetricInfo("mtld", "MTLD", "Lexical", Mtld, digits=1),
+    MetricInfo("mattr", "MATTR", "Lexical", Mattr, lambda s: Mattr("mattr", 50, s.tokenizer)),
+    MetricInfo(
+        "mattr-4",
+        "MATTR-4",
+        "Lexical",
+        Mattr,
+        lambda s: Mattr("mattr-4", 4, s.tokenizer),
+        unranked=SATURATED,
+    ),
+)

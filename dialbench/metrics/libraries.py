@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dialbench.errors import InputError
 from dialbench.files.pretrained import Pretrained
 from dialbench.metrics.base import SHARE, Dense, MeanMetric, Metric
+from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.overlap import NO_REFERENCES
 from dialbench.metrics.texts import Texts
 
@@ -250,3 +251,11 @@ def _filled_references(texts: Texts) -> list[list[str]]:
     ]
     bounds = zip(texts.owned[:-1], texts.owned[1:], strict=True)
     return [[said for said in filled[start:stop] if said] for start, stop in bounds]
+
+
+METRICS = (
+    MetricInfo(
+        "bertscore", "BERTScore", "Semantic", BertScore, lambda s: BertScore(s.tokenizer, s.bert)
+    ),
+    MetricInfo("mauve", "MAUVE", "Semantic", Mauve, lambda s: Mauve(s.tokenizer, s.mauve)),
+)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialbench.metrics.base import SHARE, MeanMetric
+from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.overlap import NO_REFERENCES
 from dialbench.metrics.texts import Interner, Texts
 from dialbench.metrics.wordnet import MISSING, WordNet
@@ -164,3 +165,8 @@ def _chunks(pairs: Sequence[tuple[int, int]]) -> int:
     """Runs of matches that are neighbours in both texts."""
     follows = (b == (a[0] + 1, a[1] + 1) for a, b in pairwise(pairs))
     return len(pairs) - sum(follows)
+
+
+METRICS = (
+    MetricInfo("meteor", "METEOR", "Overlap", Meteor, lambda s: Meteor(s.tokenizer, s.wordnet)),
+)

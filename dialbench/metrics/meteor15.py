@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dialbench.errors import InputError
 from dialbench.metrics.base import SHARE, Dense, MeanMetric, SumMetric
+from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.overlap import NO_REFERENCES
 from dialbench.metrics.texts import Texts
 
@@ -231,3 +232,17 @@ def _cases(texts: Texts) -> Iterator[Case]:
 
 def _joined(words: list[str], numbers: list[int]) -> str:
     return " ".join(filter(None, (words[number] for number in numbers)))
+
+
+METRICS = (
+    MetricInfo(
+        "meteor-1.5", "METEOR 1.5", "Overlap", Meteor15, lambda s: Meteor15(s.tokenizer, s.meteor)
+    ),
+    MetricInfo(
+        "meteor-coco",
+        "METEOR (COCO)",
+        "Overlap",
+        MeteorCoco,
+        lambda s: MeteorCoco(s.tokenizer, s.meteor),
+    ),
+)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialbench.metrics.base import SHARE, Direction, MeanMetric
+from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.ngrams import ngram_counts, ngrams
 from dialbench.metrics.texts import Ragged, Texts
 
@@ -118,3 +119,17 @@ class CopyRate(_AgainstTraining):
     def absence(self) -> str:
         """What is missing."""
         return self.missing or f"no response has {_ORDER} tokens"
+
+
+def _info(name: str, title: str, kind: type[Novelty] | type[CopyRate]) -> MetricInfo:
+    return MetricInfo(
+        name,
+        title,
+        "Diversity",
+        kind,
+        lambda s: kind(s.tokenizer, s.training, s.missing_training),
+        exact=True,
+    )
+
+
+METRICS = (_info("novelty", "Novelty", Novelty), _info("copy-rate", "Copied", CopyRate))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialbench.metrics.base import BLOCK_TOKENS, SHARE, Dense, MeanMetric, SumMetric, sums_by_group
+from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.ngrams import common_ngrams, ngram_counts, ngrams, renumber
 from dialbench.metrics.texts import Ragged, Texts
 from dialbench.records import Tally
@@ -329,3 +330,24 @@ def common_subsequence(one: list[int], other: list[int]) -> int:
         matched = state & places.get(word, 0)
         state = (state + matched | state - matched) & full
     return len(other) - state.bit_count()
+
+
+def _bleu(name: str, title: str, n: int, smoothing: Smoothing = "none") -> MetricInfo:
+    return MetricInfo(name, title, "Overlap", Bleu, lambda s: Bleu(n, s.tokenizer, smoothing))
+
+
+def _rouge(n: int) -> MetricInfo:
+    return MetricInfo(
+        f"rouge-{n}", f"ROUGE-{n}", "Overlap", RougeN, lambda s: RougeN(n, s.tokenizer)
+    )
+
+
+METRICS = (
+    *(_bleu(f"bleu-{n}", f"BLEU-{n}", n) for n in (1, 2, 3, 4)),
+    _bleu("sacrebleu-4", "sacreBLEU", 4, "exp"),
+    *(_bleu(f"bleu-coco-{n}", f"BLEU-{n} (COCO)", n, "coco") for n in (1, 2, 3, 4)),
+    *map(_rouge, (1, 2)),
+    MetricInfo("rouge-l", "ROUGE-L", "Overlap", RougeL),
+    MetricInfo("rouge-l-coco", "ROUGE-L (COCO)", "Overlap", RougeLCoco),
+    MetricInfo("f1", "F1", "Overlap", TokenF1),
+)

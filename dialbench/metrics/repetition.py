@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from dialbench.metrics.base import Direction, Metric
+from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.ngrams import distinct, ngram_counts, ngrams, renumber
 from dialbench.metrics.texts import Ragged, Texts
 
@@ -126,3 +127,10 @@ class SelfRepetition(Metric[Ragged]):
     def reason(self, statistics: Ragged) -> str:
         """Why there is no mean."""
         return "" if len(statistics) else "there are no responses"
+
+
+METRICS = (
+    MetricInfo("compression-ratio", "Compression", "Diversity", CompressionRatio, digits=2),
+    MetricInfo("ngram-diversity", "N-gram diversity", "Diversity", NgramDiversity),
+    MetricInfo("self-repetition", "Self-repetition", "Diversity", SelfRepetition),
+)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dialbench.errors import InputError
 from dialbench.files.pretrained import silence
 from dialbench.metrics.base import COSINE, POSITIVE, Dense, MeanMetric, Metric
+from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.overlap import NO_REFERENCES
 from dialbench.metrics.texts import Texts
 
@@ -280,3 +281,24 @@ def _effective_number(products: Floats, count: int) -> float:
     shares = np.linalg.eigvalsh(products / count)
     shares = shares[shares > 0]
     return math.exp(-math.fsum(shares * np.log(shares)))
+
+
+METRICS = (
+    MetricInfo(
+        "emb-sentence",
+        "Sentence",
+        "Semantic",
+        EmbeddingSentence,
+        lambda s: EmbeddingSentence(s.tokenizer, s.sentences),
+    ),
+    MetricInfo(
+        "emb-context",
+        "Context",
+        "Semantic",
+        EmbeddingContext,
+        lambda s: EmbeddingContext(s.tokenizer, s.sentences),
+    ),
+    MetricInfo(
+        "vendi", "Vendi", "Semantic", Vendi, lambda s: Vendi(s.tokenizer, s.sentences), digits=1
+    ),
+)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialbench.metrics.base import POSITIVE, SHARE, Direction, MeanMetric, Metric
+from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.ngrams import ngram_counts, ngrams, occurrences, renumber
 from dialbench.metrics.overlap import NO_REFERENCES, ORDERS, bleu_counts
 from dialbench.metrics.texts import Ragged, Texts
@@ -349,3 +350,22 @@ def _smoothed_by(
 
 def _brevity(lengths: Counts, references: Counts) -> Floats:
     return np.asarray(np.exp(np.minimum(0.0, 1.0 - references / np.maximum(lengths, 1))))
+
+
+def _plato(name: str, title: str, n: int, variant: Variant) -> MetricInfo:
+    return MetricInfo(
+        name, title, "Overlap", BleuPlato, lambda s: BleuPlato(n, s.tokenizer, variant)
+    )
+
+
+def _self_bleu(name: str, title: str, n: int) -> MetricInfo:
+    return MetricInfo(name, title, "Diversity", SelfBleu, lambda s: SelfBleu(s.tokenizer, n))
+
+
+METRICS = (
+    MetricInfo("bleu-parlai", "BLEU (ParlAI)", "Overlap", BleuParlai),
+    *(_plato(f"bleu-plato-{n}", f"BLEU-{n} (PLATO)", n, "nltk35") for n in (1, 2)),
+    *(_plato(f"bleu-plato-new-{n}", f"BLEU-{n} (PLATO, new)", n, "nltk_new") for n in (1, 2)),
+    _self_bleu("self-bleu", "Self-BLEU", 4),
+    *(_self_bleu(f"self-bleu-{n}", f"Self-BLEU-{n}", n) for n in (2, 3)),
+)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dialbench.metrics.base import POSITIVE, SHARE, Direction, MeanMetric
 from dialbench.metrics.diversity import Denominator, distinct_by
+from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.semantic import OfSentences, SentenceModel
 from dialbench.metrics.sentence_bleu import bleu_against_others
 from dialbench.metrics.texts import Texts
@@ -133,3 +134,27 @@ def _effective_numbers(vectors: Floats) -> Floats:
     shares = np.maximum(np.linalg.eigvalsh(likeness), 0.0)
     logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
     return np.asarray(np.exp(-(shares * logs).sum(axis=1)))
+
+
+def _distinct(n: int) -> MetricInfo:
+    return MetricInfo(
+        f"within-dist-{n}",
+        f"Within-dist-{n}",
+        "Diversity",
+        WithinDistinct,
+        lambda s: WithinDistinct(n, s.tokenizer, s.denominator or "tokens"),
+    )
+
+
+METRICS = (
+    *map(_distinct, (1, 2)),
+    MetricInfo("within-self-bleu", "Within-self-BLEU", "Diversity", WithinSelfBleu),
+    MetricInfo(
+        "within-vendi",
+        "Within-Vendi",
+        "Semantic",
+        WithinVendi,
+        lambda s: WithinVendi(s.tokenizer, s.sentences),
+        digits=2,
+    ),
+)

@@ -15,8 +15,8 @@ from dialbench.records import Result, Table
 from dialbench.reporting.formats import render, typeset
 from dialbench.reporting.formats.names import FORMATS, PLOTS, TABLES
 from dialbench.reporting.plots import canvas
-from dialbench.reporting.presentation import slug
 from dialbench.reporting.tables.topics import topic_words
+from dialbench.text.cleaning import slug
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Protocol, Self, TextIO
 
 from dialbench.adapter import Progress
-from dialbench.reporting.presentation import clean
+from dialbench.text.cleaning import clean
 
 if TYPE_CHECKING:
     from rich.live import Live

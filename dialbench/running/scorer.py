@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 
 from dialbench.corpora.training_text import whole_training_split
-from dialbench.metrics.system import MEASURES
+from dialbench.metrics.system import SYSTEM_METRICS
 from dialbench.records import Job, Score
 from dialbench.running.plan import Dataset, Plan
 from dialbench.running.progress import Board
@@ -24,7 +24,7 @@ class Scorer:
         asked = settings.metrics
         self.names = asked if "different" in asked else ("different", *asked)
         self.dataset, self.store, settings = dataset, store, replace(settings, metrics=self.names)
-        self.told = [MEASURES[name] for name in self.names if name in MEASURES]
+        self.told = [SYSTEM_METRICS[name] for name in self.names if name in SYSTEM_METRICS]
         whole = whole_training_split(dataset.corpus)
         self.metrics = build_metrics(
             settings.of_responses(),

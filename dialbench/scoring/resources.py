@@ -13,13 +13,14 @@ from dialbench.corpora.base import data_folder
 from dialbench.corpora.training_text import turns_of
 from dialbench.errors import InputError
 from dialbench.metrics import registry
-from dialbench.metrics import system as told
 from dialbench.metrics.base import Metric
 from dialbench.metrics.diversity import Denominator
 from dialbench.metrics.libraries import BertModel, MauveModel
 from dialbench.metrics.meteor15 import MeteorProgram
 from dialbench.metrics.novelty import Training
 from dialbench.metrics.semantic import SentenceModel
+from dialbench.metrics.settings import MetricSettings
+from dialbench.metrics.system import SYSTEM_METRICS
 from dialbench.metrics.wordnet import WordNet
 from dialbench.records import Split, fingerprint_of
 from dialbench.text import vectors as word_vectors
@@ -99,7 +100,7 @@ class ScoringSettings:
 
     def of_responses(self) -> ScoringSettings:
         """The same without the measures that a run tells beside the responses."""
-        measured = tuple(name for name in self.metrics if name not in told.MEASURES)
+        measured = tuple(name for name in self.metrics if name not in SYSTEM_METRICS)
         return replace(self, metrics=measured)
 
 
@@ -159,7 +160,7 @@ def build_metrics(
         resources["meteor"] = MeteorProgram.find(data)
     return registry.create(
         settings.metrics,
-        registry.MetricSettings(settings.tokenizer, settings.denominator, **resources),
+        MetricSettings(settings.tokenizer, settings.denominator, **resources),
     )
 
 

@@ -11,7 +11,7 @@ from dialbench.files.responses import read_answers, read_responses
 from dialbench.metrics import registry
 from dialbench.metrics.base import Metric
 from dialbench.metrics.diversity import Denominator
-from dialbench.metrics.system import Told
+from dialbench.metrics.system import SystemMetric
 from dialbench.records import Score, Split
 from dialbench.scoring.evaluation import score_responses
 from dialbench.scoring.paired import compared
@@ -24,9 +24,11 @@ STATISTICS = 2
 """Raised when what is stored of scores for intervals and tests changes."""
 
 
-def scoring_key(metrics: Sequence[Metric[Any]], told: Sequence[Told] = ()) -> dict[str, Any]:
+def scoring_key(
+    metrics: Sequence[Metric[Any]], told: Sequence[SystemMetric] = ()
+) -> dict[str, Any]:
     """Everything that can change the scores of the same responses, as a JSON object."""
-    every: list[Metric[Any] | Told] = [*metrics, *told]
+    every: list[Metric[Any] | SystemMetric] = [*metrics, *told]
     signatures = {metric.name: metric.signature for metric in every}
     return {"metrics": signatures, "statistics": STATISTICS}
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 from dialbench.errors import InputError, UnknownName
 from dialbench.files import toml
 from dialbench.metrics import registry
-from dialbench.metrics import system as told
+from dialbench.metrics.system import SYSTEM_METRICS
 from dialbench.papers.tables import ParameterTable, PrintedTable, TopicTable, load_table
 from dialbench.records import Decoding
 
@@ -324,7 +324,7 @@ def _check_columns(suite: Suite, file: _File) -> None:
             raise UnknownName.of(
                 "printed column", column.printed, table.columns, where=f"{where}.printed"
             )
-        if not column.absent and column.metric not in told.MEASURES:
+        if not column.absent and column.metric not in SYSTEM_METRICS:
             registry.needs([column.metric], where=f"{where}.metric")
         if column.share_of and column.share_of not in rows:
             raise UnknownName.of("row", column.share_of, rows, where=f"{where}.share_of")

@@ -15,8 +15,9 @@ import pytest
 
 from dialbench.metrics.base import Metric
 from dialbench.metrics.novelty import Training
-from dialbench.metrics.registry import MetricSettings, create
+from dialbench.metrics.registry import create
 from dialbench.metrics.semantic import SentenceModel
+from dialbench.metrics.settings import MetricSettings
 from dialbench.metrics.texts import Interner, Texts
 from dialbench.metrics.wordnet import WordNet
 from dialbench.records import Example

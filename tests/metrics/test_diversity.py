@@ -17,7 +17,8 @@ from dialbench.metrics.diversity import (
     IntraDistinct,
     RarefiedDistinct,
 )
-from dialbench.metrics.registry import MetricSettings, create, restore
+from dialbench.metrics.registry import create, restore
+from dialbench.metrics.settings import MetricSettings
 
 responses = st.lists(
     st.lists(st.sampled_from("abc"), max_size=6).map(" ".join), min_size=1, max_size=8

@@ -126,7 +126,8 @@ def test_a_score_does_not_depend_on_the_neighbours(texts_of, every_metric, name)
 
 @pytest.mark.parametrize("name", NAMES)
 def test_without_vectors_there_is_a_reason(texts_of, name):
-    from dialbench.metrics.registry import MetricSettings, create
+    from dialbench.metrics.registry import create
+    from dialbench.metrics.settings import MetricSettings
 
     (metric,) = create([name], MetricSettings(missing_vectors="nothing was given"))
     statistics = metric.statistics(texts_of(["a"], [("a",)]))

@@ -9,7 +9,8 @@ import pytest
 
 from dialbench.metrics import registry
 from dialbench.metrics.guard import FUNCTION_WORDS, says_something
-from dialbench.metrics.registry import MetricSettings, create
+from dialbench.metrics.registry import create
+from dialbench.metrics.settings import MetricSettings
 from dialbench.metrics.texts import Texts
 from dialbench.records import Example
 from dialbench.text.tokenizer import tokenize

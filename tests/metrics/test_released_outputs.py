@@ -14,7 +14,8 @@ from nltk.translate.meteor_score import meteor_score
 from rouge_score import rouge_scorer
 from sacrebleu.metrics import BLEU, CHRF
 
-from dialbench.metrics.registry import MetricSettings, create
+from dialbench.metrics.registry import create
+from dialbench.metrics.settings import MetricSettings
 from dialbench.text.tokenizer import tokenize, tokenize_parlai
 
 

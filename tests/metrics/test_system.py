@@ -8,7 +8,7 @@ import pytest
 
 from dialbench.errors import InputError
 from dialbench.metrics import registry
-from dialbench.metrics.system import MEASURES
+from dialbench.metrics.system import SYSTEM_METRICS
 from dialbench.records import Decoding, Example, Job, Responses, Result, Score
 from dialbench.scoring.resources import ScoringSettings, build_metrics
 
@@ -24,7 +24,7 @@ FACTS = {"parameters": 12, "trained_parameters": 9, "random_parameters": 3, "bes
 def of(name: str, *texts: str, seconds: float = 2.0, curve=(), **facts) -> Score:
     examples = [Example(str(i), str(i), ("hi",), ("yes",)) for i in range(len(texts))]
     responses = Responses(JOB, examples, texts, seconds, "cpu (fast)")
-    return MEASURES[name].score(Result(JOB, "done", facts=facts, curve=curve), responses)
+    return SYSTEM_METRICS[name].score(Result(JOB, "done", facts=facts, curve=curve), responses)
 
 
 def test_perplexity_is_of_the_weights_that_answer_and_bounds_latents():
@@ -95,7 +95,7 @@ def test_no_speed_without_words_time_or_a_model(reason, texts, more):
 
 
 def test_none_has_the_name_of_a_measure_of_responses():
-    assert not set(MEASURES) & set(registry.names())
+    assert not set(SYSTEM_METRICS) & set(registry.names())
 
 
 def test_responses_alone_do_not_tell_it():

@@ -17,9 +17,9 @@ from dialbench.reporting.page.content import findings, licence, section, setting
 from dialbench.reporting.page.conversations import Answers, Conversations, gather, pack
 from dialbench.reporting.page.drawing import drawing
 from dialbench.reporting.page.render import page
-from dialbench.reporting.presentation import visible
 from dialbench.reporting.report import write
 from dialbench.reporting.tables.results import build
+from dialbench.text.cleaning import visible
 
 HOSTILE = "</script><script>window.ran=1</script><img src=x onerror='window.ran=1'> & \u2028 \u202e"
 

@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 
 from dialbench.records import Example, Responses, Score
-from dialbench.reporting.presentation import visible
 from dialbench.reporting.report import write
 from dialbench.reporting.tables.results import build
+from dialbench.text.cleaning import visible
 
 PROGRAM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None

@@ -21,8 +21,8 @@ from dialbench.records import Cell, Column, Row, Table
 from dialbench.reporting.formats import to_html, to_latex, to_markdown
 from dialbench.reporting.formats.names import TABLES
 from dialbench.reporting.formats.render import render, terminal
-from dialbench.reporting.presentation import clean
 from dialbench.reporting.tables.text_table import show
+from dialbench.text.cleaning import clean
 
 HOSTILE = [
     "<script>alert(1)</script>",

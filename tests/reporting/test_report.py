@@ -10,8 +10,9 @@ from dialbench.errors import StorageError, UnknownName
 from dialbench.records import Cell, Column, Row, Table
 from dialbench.reporting.formats import render
 from dialbench.reporting.formats.names import FORMATS, PLOTS
-from dialbench.reporting.presentation import clean, column_of, slug
 from dialbench.reporting.report import write
+from dialbench.reporting.tables.columns import column_of
+from dialbench.text.cleaning import clean, slug
 
 TEXTS = ("tex", "md", "csv", "txt")
 

@@ -11,7 +11,8 @@ import pytest
 from dialbench.errors import UnknownName
 from dialbench.metrics import registry
 from dialbench.metrics.meteor15 import MeteorProgram
-from dialbench.reporting.presentation import column_of
+from dialbench.metrics.settings import MetricSettings
+from dialbench.reporting.tables.columns import column_of
 from dialbench.reporting.tables.conventions import comparison_of, table_of
 from dialbench.scoring.conventions import CONVENTIONS, find, score_under
 
@@ -168,7 +169,7 @@ def test_an_unknown_convention_is_answered_with_the_nearest():
 
 
 def test_every_measure_has_a_column_of_its_own_in_its_direction():
-    metrics = registry.create(registry.names(), registry.MetricSettings())
+    metrics = registry.create(registry.names(), MetricSettings())
     columns = {metric.name: column_of(metric.name) for metric in metrics}
     assert all(column.title != name for name, column in columns.items())
     assert len({column.title for column in columns.values()}) == len(metrics)

@@ -9,7 +9,8 @@ import lzma
 import pytest
 
 from dialbench.metrics.formulas import FORMULAS
-from dialbench.metrics.registry import MetricSettings, create
+from dialbench.metrics.registry import create
+from dialbench.metrics.settings import MetricSettings
 from dialbench.records import Column, Example
 from dialbench.reporting.tables.significance import Rules, Sample, mark
 from dialbench.scoring.evaluation import score_responses

@@ -6,7 +6,7 @@ import csv
 import io
 
 from dialbench.records import Cell, Column, Row, Table
-from dialbench.reporting.presentation import clean
+from dialbench.text.cleaning import clean
 
 # Some spreadsheets take the full-width forms for the plain ones.
 _FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from dialbench.reporting.presentation import slug
 from dialbench.reporting.tables.text_table import (
     CORNER,
     MINUS,
@@ -17,6 +16,7 @@ from dialbench.reporting.tables.text_table import (
     ShownTable,
     panels,
 )
+from dialbench.text.cleaning import slug
 
 # Sizes of type, and how many characters and lines of each fit between the margins of an article.
 _SIZES = (

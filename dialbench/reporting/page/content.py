@@ -8,10 +8,10 @@ from typing import Any
 
 from dialbench.records import Cell, Column, Result, Row, Table
 from dialbench.reporting.formats import to_html
-from dialbench.reporting.presentation import clean
 from dialbench.reporting.tables.notes import signatures
 from dialbench.reporting.tables.rows import Line, lines
 from dialbench.reporting.tables.text_table import number, show
+from dialbench.text.cleaning import clean
 
 _FEW = 4
 _PUBLIC = "its text may be passed on"

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dialbench.records import Example, Job, Responses, Result
-from dialbench.reporting.presentation import clean, column_of, visible
+from dialbench.reporting.tables.columns import column_of
 from dialbench.reporting.tables.rows import alike, lines
 from dialbench.reporting.tables.text_table import scale
+from dialbench.text.cleaning import clean, visible
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

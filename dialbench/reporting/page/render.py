@@ -15,7 +15,7 @@ from dialbench.records import Result, Table
 from dialbench.reporting.page import content
 from dialbench.reporting.page.conversations import Conversations, pack
 from dialbench.reporting.page.drawing import Drawing
-from dialbench.reporting.presentation import clean
+from dialbench.text.cleaning import clean
 
 LIMIT = 3_000_000
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from dialbench.records import Column, Row, Table
 from dialbench.reporting.plots.canvas import BLUE, GREY, INK, PALE, SKY, figure, grid, halo, style
 from dialbench.reporting.plots.values import axis_title, shortened, shown, there, whiskers
-from dialbench.reporting.presentation import clean, slug
 from dialbench.reporting.tables.text_table import number
+from dialbench.text.cleaning import clean, slug
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from dialbench.records import Decoding, Result
 from dialbench.reporting.plots.canvas import BLUE, ORANGE, PALE, VERMILION, halo, panels, style
 from dialbench.reporting.plots.values import shortened
-from dialbench.reporting.presentation import clean, slug
 from dialbench.reporting.tables.rows import Line, lines
+from dialbench.text.cleaning import clean, slug
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

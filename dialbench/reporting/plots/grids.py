@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from dialbench.records import Cell, Column, Table
 from dialbench.reporting.plots.canvas import PALE, SKY, figure, style
 from dialbench.reporting.plots.values import there
-from dialbench.reporting.presentation import clean
 from dialbench.reporting.tables.paper_comparison import compared
 from dialbench.reporting.tables.text_table import number
+from dialbench.text.cleaning import clean
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

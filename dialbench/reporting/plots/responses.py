@@ -14,7 +14,7 @@ from dialbench.metrics.texts import Ragged
 from dialbench.reporting.plots import labels
 from dialbench.reporting.plots.canvas import INK, SKY, figure, grid, panels, series, style
 from dialbench.reporting.plots.values import shortened
-from dialbench.reporting.presentation import clean, slug
+from dialbench.text.cleaning import clean, slug
 from dialbench.text.tokenizer import tokenizer
 
 if TYPE_CHECKING:

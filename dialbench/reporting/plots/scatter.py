@@ -17,10 +17,11 @@ from dialbench.reporting.plots.values import (
     there,
     whiskers,
 )
-from dialbench.reporting.presentation import clean, column_of, slug
+from dialbench.reporting.tables.columns import column_of
 from dialbench.reporting.tables.results import fill
 from dialbench.reporting.tables.rows import Line, alike, lines
 from dialbench.reporting.tables.significance import Rules
+from dialbench.text.cleaning import clean, slug
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -13,9 +13,9 @@ from dialbench.records import Column, Table
 from dialbench.reporting.plots import labels
 from dialbench.reporting.plots.canvas import BLUE, GREY, VERMILION, figure, style
 from dialbench.reporting.plots.values import shortened, there
-from dialbench.reporting.presentation import clean
 from dialbench.reporting.tables.paper_comparison import Pair, agreement, compared
 from dialbench.reporting.tables.text_table import MINUS, number
+from dialbench.text.cleaning import clean
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from dialbench.records import Result
 from dialbench.reporting.plots import labels
 from dialbench.reporting.plots.canvas import figure, series, style
-from dialbench.reporting.presentation import clean, slug
 from dialbench.reporting.tables.topics import told
+from dialbench.text.cleaning import clean, slug
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

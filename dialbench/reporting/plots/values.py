@@ -9,8 +9,8 @@ import numpy as np
 
 from dialbench.errors import UnknownName
 from dialbench.records import Cell, Column, Table
-from dialbench.reporting.presentation import clean
 from dialbench.reporting.tables.text_table import scale
+from dialbench.text.cleaning import clean
 
 _INTERVAL = "95 % interval"
 _DEVIATION = "± standard deviation over seeds"

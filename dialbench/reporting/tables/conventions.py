@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dialbench.records import Cell, Column, Row, Table
-from dialbench.reporting.presentation import column_of
+from dialbench.reporting.tables.columns import column_of
 
 # Recipes that stand below the measure whose name their papers give them; the COCO toolkit's have
 # columns of their own, since one paper prints both.

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from dialbench.papers.tables import PrintedTable
 from dialbench.records import Cell, Column, Result, Row, Score, Table
-from dialbench.reporting.presentation import column_of
+from dialbench.reporting.tables.columns import column_of
 from dialbench.reporting.tables.notes import repetitions
 from dialbench.reporting.tables.results import fill
 from dialbench.reporting.tables.rows import named_lines

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from dialbench.papers.tables import ParameterTable, PrintedRow, PrintedTable, TopicTable
 from dialbench.records import Cell, Column, Row, Table
-from dialbench.reporting.presentation import slug
 from dialbench.reporting.tables.merge_columns import side_by_side
+from dialbench.text.cleaning import slug
 
 
 def as_printed(table: PrintedTable | ParameterTable | TopicTable) -> Table:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dialbench.records import Cell, Column, Result, Row, Score, Table
-from dialbench.reporting.presentation import column_of
+from dialbench.reporting.tables.columns import column_of
 from dialbench.reporting.tables.notes import notes
 from dialbench.reporting.tables.rows import Line, lines
 from dialbench.reporting.tables.significance import Correction, Marks, Rules, Sample, mark

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dialbench.records import Cell, Column, Row, Table
-from dialbench.reporting.presentation import column_of
+from dialbench.reporting.tables.columns import column_of
 from dialbench.reporting.tables.rows import repeats, repetition
 from dialbench.reporting.tables.text_table import MINUS
 

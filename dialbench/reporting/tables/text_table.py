@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from dialbench.records import Cell, Column, Table
-from dialbench.reporting.presentation import clean
+from dialbench.text.cleaning import clean
 
 DASH, MINUS, PLUS_MINUS, DOWN = "–", "−", "±", "↓"
 CORNER = "System"

@@ -1,0 +1,59 @@
+"""What is known of a metric before it is computed: declared once, beside its class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from dialbench.metrics.base import Direction, Metric
+    from dialbench.metrics.settings import MetricSettings
+
+Group = Literal["Lexical", "Diversity", "Overlap", "Embedding", "Entailment", "Semantic", "System"]
+SATURATED = "close to 1 for nearly any text"
+
+
+@dataclass(frozen=True)
+class MetricInfo:
+    """A metric as `--metrics`, tables, checks and shards know it.
+
+    Attributes:
+        name: how `--metrics` calls it.
+        title: the heading of its column.
+        group: the columns that it stands among.
+        kind: its class, which says its direction and what it needs.
+        make: builds it; by default from the tokeniser alone.
+        digits: decimals in tables.
+        percent: whether tables show it in percent.
+        exact: whether it is a ratio of counts, so that the same responses give the same value on
+            every machine.
+        unranked: why tables mark no best value of it although it has a direction; empty otherwise.
+    """
+
+    name: str
+    title: str
+    group: Group
+    kind: type[Metric[Any]]
+    make: Callable[[MetricSettings], Metric[Any]] | None = None
+    digits: int = 3
+    percent: bool = False
+    exact: bool = False
+    unranked: str = ""
+
+    @property
+    def direction(self) -> Direction:
+        """Which values are better."""
+        return self.kind.direction
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What it must be given besides text."""
+        return self.kind.needs
+
+    def create(self, settings: MetricSettings) -> Metric[Any]:
+        """The metric itself."""
+        if self.make is not None:
+            return self.make(settings)
+        build: Callable[[str], Metric[Any]] = self.kind
+        return build(settings.tokenizer)
