@@ -187,7 +187,7 @@ def test_a_measure_restored_from_its_signature_scores_the_same_statistics(texts_
     ["length|unit:tokens|tok:default|v:2", "length|unit:words|tok:default|v:1", "length"],
 )
 def test_a_measure_of_another_recipe_is_not_restored(signature):
-    with pytest.raises(InputError, match=r"length was measured as .*Here it is"):
+    with pytest.raises(InputError, match=r"length was computed as .*Here it is"):
         restore("length", signature, "")
 
 

@@ -49,7 +49,7 @@ def test_a_likelihood_within_fewer_words_has_a_signature_of_its_own():
 def test_no_perplexity_without_a_likelihood(curve):
     found = of("perplexity", "a", curve=curve, **FACTS)
     assert not found.available
-    assert found.reason == "the system tells no likelihood of responses"
+    assert found.reason == "the system reports no likelihood of responses"
 
 
 def test_what_the_context_gains_is_a_fact_over_a_vocabulary():
@@ -57,7 +57,7 @@ def test_what_the_context_gains_is_a_fact_over_a_vocabulary():
     assert found.value == 0.25
     assert found.signature.endswith("|latent:bound|V:50")
     missing = of("context-gain", "a", **FACTS)
-    assert missing.reason == "the system tells no likelihood of responses to other contexts"
+    assert missing.reason == "the system reports no likelihood of responses to other contexts"
 
 
 def test_sizes_are_facts():
@@ -100,6 +100,6 @@ def test_none_has_the_name_of_a_measure_of_responses():
 
 def test_responses_alone_do_not_tell_it():
     settings = ScoringSettings.of(metrics=["length", "perplexity"])
-    with pytest.raises(InputError, match=r"--metrics: perplexity is told by a run, "):
+    with pytest.raises(InputError, match=r"--metrics: perplexity is a metric of a run, "):
         build_metrics(settings)
     assert [metric.name for metric in build_metrics(settings.of_responses())] == ["length"]
