@@ -57,7 +57,9 @@ class File(Adapter):
         return config.name or bare.stem
 
     @classmethod
-    def inspect(cls, config: FileConfig, contexts: Sequence[Context]) -> Mapping[str, Any]:
+    def inspect(
+        cls, config: FileConfig, contexts: Sequence[Context], data: Path | None = None
+    ) -> Mapping[str, Any]:
         """The file's checksum, once every context has its response."""
         _responses(config, contexts)
         with Path(config.path).open("rb") as file:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from dialbench.adapter import Card, Run
@@ -87,10 +88,12 @@ class GPT2(TunedAdapter):
         return "GPT-2" if config.tune else "GPT-2 (zero-shot)"
 
     @classmethod
-    def inspect(cls, config: Any, contexts: Sequence[Context]) -> Mapping[str, Any]:
+    def inspect(
+        cls, config: Any, contexts: Sequence[Context], data: Path | None = None
+    ) -> Mapping[str, Any]:
         """The checksum of the checkpoint, or of the word vectors to start from."""
         if config.weights:
-            return super().inspect(config, contexts)
+            return super().inspect(config, contexts, data)
         return inspect_vectors(config.vectors, config.embedding)
 
     @classmethod

@@ -220,9 +220,11 @@ class WordsStage(VocabularyAdapter):
         return S2SA
 
     @classmethod
-    def inspect(cls, config: Any, contexts: Sequence[Context]) -> Mapping[str, Any]:
+    def inspect(
+        cls, config: Any, contexts: Sequence[Context], data: Path | None = None
+    ) -> Mapping[str, Any]:
         """The checksums of the word vectors to start from and of the tagger."""
-        return {**super().inspect(config, contexts), **identity(config.tags)}
+        return {**super().inspect(config, contexts, data), **identity(config.tags, data)}
 
     def build_model(self, size: int) -> DialogueModel:
         """The untrained model."""
@@ -232,7 +234,7 @@ class WordsStage(VocabularyAdapter):
         """Finds the function words and trains the predictor."""
         base = trained_base(self.name, run.base, S2SA)
         c = self.config
-        found = FunctionWords.of(train, base.vocabulary, c.tags, c.function_count)
+        found = FunctionWords.of(train, base.vocabulary, c.tags, c.function_count, run.data)
         self.function_words = found.words
         if found.closed:
             run.progress.warn(CLOSED_NOTE)

@@ -43,6 +43,8 @@ class Run:
         settings: the preset's values for systems (sizes, epochs, ...), by config field name.
         progress: where to report.
         base: the trained system that this one starts from, as `Adapter.starts_from` asked.
+        data: the data folder that the user named, for files that no corpus is (`data_folder` of
+            `dialbench.files.folders` takes it); None: $DIALBENCH_DATA or the user cache.
         deadline: when training must end, as `time.time` counts; None for never.
     """
 
@@ -52,6 +54,7 @@ class Run:
     settings: Mapping[str, Any] = field(default_factory=dict)
     progress: Progress = field(default_factory=Progress)
     base: Adapter | None = None
+    data: Path | None = None
     deadline: float | None = None
 
     @property
@@ -145,12 +148,15 @@ class Adapter:
         return cls.card.title
 
     @classmethod
-    def inspect(cls, config: Any, contexts: Sequence[Context]) -> Mapping[str, Any]:
+    def inspect(
+        cls, config: Any, contexts: Sequence[Context], data: Path | None = None
+    ) -> Mapping[str, Any]:
         """Looks at the files that the options name, before anything is trained.
 
         Args:
             config: the full configuration.
             contexts: what will have to be answered.
+            data: as of `Run`.
 
         Returns:
             Their checksums, as JSON-like values: other contents are other results.

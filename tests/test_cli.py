@@ -77,7 +77,7 @@ class Seeker(Adapter):
     card = Card("Seeker", "other", "answers with the data folder's name")
 
     def respond(self, contexts, decoding, run):
-        return [data_folder(None).name] * len(contexts)
+        return [data_folder(run.data).name] * len(contexts)
 """
 
 

@@ -68,7 +68,9 @@ class WordAdapter(NeuralAdapter):
     config: WordConfig
 
     @classmethod
-    def inspect(cls, config: WordConfig, contexts: Sequence[Context]) -> Mapping[str, Any]:
+    def inspect(
+        cls, config: WordConfig, contexts: Sequence[Context], data: Path | None = None
+    ) -> Mapping[str, Any]:
         """The checksum of the vectors to start from."""
         return inspect_vectors(config.vectors, config.embedding)
 

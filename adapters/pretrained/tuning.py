@@ -61,7 +61,9 @@ class TunedAdapter(NeuralAdapter):
     config: TuningConfig
 
     @classmethod
-    def inspect(cls, config: TuningConfig, contexts: Sequence[Context]) -> Mapping[str, Any]:
+    def inspect(
+        cls, config: TuningConfig, contexts: Sequence[Context], data: Path | None = None
+    ) -> Mapping[str, Any]:
         """The checksum of the checkpoint's weights, tokenizer and configs."""
         if not config.weights:
             return {}

@@ -60,7 +60,14 @@ class FunctionWords:
     closed: bool = False
 
     @classmethod
-    def of(cls, train: Split, vocabulary: Vocabulary, tags: Tags, count: int) -> FunctionWords:
+    def of(
+        cls,
+        train: Split,
+        vocabulary: Vocabulary,
+        tags: Tags,
+        count: int,
+        data: Path | None = None,
+    ) -> FunctionWords:
         """Finds them in a training split.
 
         Args:
@@ -69,13 +76,14 @@ class FunctionWords:
             tags: `nltk` demands nltk's tagger, `closed` takes our list, `auto` the tagger where
                 there is one.
             count: words must occur more often than this.
+            data: the data folder.
 
         Raises:
             InputError: `nltk` is asked for and not there.
         """
         responses = Counter(example.references[0] for example in train if example.references)
         counts = count_words(train)
-        folder = found(tags)
+        folder = found(tags, data)
         function = (
             set(_CLOSED.split())
             if folder is None
@@ -97,13 +105,13 @@ def is_mark(word: str) -> bool:
     return not any(character.isalnum() for character in word)
 
 
-def found(tags: Tags) -> Path | None:
+def found(tags: Tags, data: Path | None = None) -> Path | None:
     """Where the tagger to be used lies; None where the closed list serves.
 
     Raises:
         InputError: `tags` is nltk and there is none.
     """
-    folder = None if tags == "closed" else tagger.find()
+    folder = None if tags == "closed" else tagger.find(data)
     if folder is None and tags == "nltk":
         raise InputError(
             "nltk's tagger was not found in the data folder (--data) or $NLTK_DATA",
@@ -113,13 +121,13 @@ def found(tags: Tags) -> Path | None:
     return folder
 
 
-def identity(tags: Tags) -> Mapping[str, Any]:
+def identity(tags: Tags, data: Path | None = None) -> Mapping[str, Any]:
     """What function words depend on outside the corpus: the tagger's checksum, or the list.
 
     Raises:
         InputError: as `found`.
     """
-    folder = found(tags)
+    folder = found(tags, data)
     return {"tagger": "closed" if folder is None else tagger.checksum(folder)}
 
 

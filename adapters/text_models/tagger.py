@@ -42,9 +42,9 @@ def universal(tag: str) -> str:
     return _UNIVERSAL_OF.get(tag, ".")
 
 
-def find() -> Path | None:
+def find(data: Path | None) -> Path | None:
     """The first folder with the tagger's files: data folder, $NLTK_DATA, nltk's own; or None."""
-    for folder in nltk_folders(data_folder(None)):
+    for folder in nltk_folders(data_folder(data)):
         path = folder / "taggers" / NAME
         if all(_file(path, part).is_file() for part in _PARTS):
             return path

@@ -46,18 +46,8 @@ def list_of(kind: Callable[[str], Any]) -> Callable[[click.Context, click.Parame
     return read
 
 
-def _tell_everyone(
-    context: click.Context, parameter: click.Parameter, folder: Path | None
-) -> Path | None:
-    # Systems look there for files of their own too, also in processes of their own.
-    if folder is not None:
-        os.environ["DIALBENCH_DATA"] = str(folder)
-    return folder
-
-
 data_option = click.option(
     "--data",
-    callback=_tell_everyone,
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder of corpora.  [default: $DIALBENCH_DATA, else the user cache]",
 )

@@ -90,6 +90,7 @@ class Dataset:
         notes: warnings that belong under every table on it.
         learnt_from: whether any system of the plan learns from it.
         samples: responses to be drawn to each context.
+        data: the data folder that the user named.
     """
 
     corpus: Corpus
@@ -101,6 +102,7 @@ class Dataset:
     notes: tuple[str, ...]
     learnt_from: bool = True
     samples: int = 1
+    data: Path | None = None
 
     @cached_property
     def contexts(self) -> tuple[Context, ...]:
@@ -312,6 +314,7 @@ def _dataset(name: str, request: Request, preset: Preset, rows: Sequence[_Wanted
         ),
         learnt_from,
         request.samples,
+        request.data,
     )
 
 
@@ -343,7 +346,7 @@ def _preset_notes(preset: Preset, rows: Iterable[_Wanted]) -> list[str]:
 
 def _task(row: _Wanted, dataset: Dataset) -> Task:
     system, preset = row.system, row.preset
-    found = system.adapter.inspect(system.config(preset.system), dataset.contexts)
+    found = system.adapter.inspect(system.config(preset.system), dataset.contexts, dataset.data)
     outside = {"outside": dict(found)} if found else {}
     training = {**recipe(system, preset), **outside, **dataset.training}
     base = _base(row, dataset)

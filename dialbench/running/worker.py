@@ -246,7 +246,8 @@ class Worker:
         base: Adapter | None = None,
     ) -> Run:
         folder = self.store.work_folder(task.job, fresh=fresh)
-        return Run(task.job.seed, self.device, folder, task.preset.system, progress, base)
+        settings, data = task.preset.system, task.dataset.data
+        return Run(task.job.seed, self.device, folder, settings, progress, base, data)
 
 
 class _BaseProgress(JobProgress):

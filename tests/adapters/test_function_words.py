@@ -36,7 +36,7 @@ def split(*responses: str) -> Split:
 def real(data_folder, monkeypatch):
     """nltk's tagger in the data folder."""
     monkeypatch.setenv("DIALBENCH_DATA", str(data_folder))
-    folder = tagger.find()
+    folder = tagger.find(None)
     if folder is None:
         pytest.skip("the data folder holds no tagger")
     return folder
@@ -174,7 +174,7 @@ class TestWhichTags:
         folder = tmp_path / "mine" / "taggers" / tagger.NAME
         shutil.copytree(real, folder)
         monkeypatch.setenv("NLTK_DATA", str(tmp_path / "mine"))
-        assert tagger.find() == folder
+        assert tagger.find(None) == folder
         before = function_words.identity("nltk")
         assert before == {"tagger": tagger.checksum(real)}
         changed = folder / f"{tagger.NAME}.tagdict.json"
