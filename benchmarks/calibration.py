@@ -124,15 +124,25 @@ def coverage(
         for name, score in score_statistics(part, dialogues).items():
             found[name].append((score.value, score.interval))
     for name, drawn in found.items():
-        values = np.array([value for value, _ in drawn if np.isfinite(value)])
-        true, given = values.mean(), np.array([i for _, i in drawn if i is not None])
-        over, under = np.mean(given[:, 0] > true), np.mean(given[:, 1] < true)
-        width = np.mean(given[:, 1] - given[:, 0]) / (2 * 1.96 * values.std(ddof=1))
-        unit = "responses" if single else "dialogues"
-        yield (
-            f"| `{name}` | {size:,} | {unit} | {1 - over - under:.3f} | {over:.3f} | {under:.3f} "
-            f"| {width:.2f} | {worlds - len(given)} |"
-        )
+        yield f"| `{name}` | {size:,} | {'responses' if single else 'dialogues'} | {_held(drawn)} |"
+
+
+def _held(drawn: Sequence[tuple[float, tuple[float, float] | None]]) -> str:
+    """The cells of a row of `coverage`, from the value and the interval in each world.
+
+    The true value is the mean of the values; the width is the median one over that of an interval
+    of 1.96 deviations of the values to either side.
+    """
+    values = np.array([value for value, _ in drawn])
+    low, high = np.array([i for _, i in drawn if i is not None]).reshape(-1, 2).T
+    if not len(low):
+        return f"– | | | | | {len(drawn)}"
+    over, under = (np.mean(side) for side in (low > np.nanmean(values), high < np.nanmean(values)))
+    hold = 1 - over - under
+    error = np.sqrt(hold * (1 - hold) / len(low))
+    width = np.median(high - low) / (2 * 1.96 * np.nanstd(values, ddof=1))
+    cells = " | ".join(f"{share:.3f}" for share in (hold, error, over, under))
+    return f"{cells} | {width:.2f} | {len(drawn) - len(low)}"
 
 
 def rejections(of: World, names: Sequence[str], size: int, worlds: int) -> Iterator[str]:
@@ -221,7 +231,7 @@ def few(worlds: int) -> Iterator[str]:
 
 
 HEADS = {
-    "intervals": "| metric | responses | drawn as | hold | all above | all below | width | none |",
+    "intervals": "| metric | size | drawn as | hold | ± | all above | all below | width | none |",
     "tests": "| metric | test | responses | p < 0.05 | p < 0.01 | uniform |",
     "runs": "| runs | deviation of runs | p < 0.05 | p < 0.01 | Welch p < 0.05 | interval holds |",
     "few": "| responses of the dialogues | correlation | p < 0.05 | p < 0.01 |",

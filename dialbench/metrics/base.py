@@ -114,6 +114,15 @@ class Metric(ABC, Generic[S]):
         """
         return np.array([self.replicate(statistics[chosen[groups]]) for chosen in kept])
 
+    def jackknife_values(
+        self, statistics: S, groups: NDArray[np.int64], kept: NDArray[np.bool_]
+    ) -> NDArray[np.float64]:
+        """(k,) values from which it is told how far other dialogues would move the value.
+
+        Those of `score_subsets`, unless leaving responses out moves them at random besides.
+        """
+        return self.score_subsets(statistics, groups, kept)
+
     def per_response(self, statistics: S) -> NDArray[np.float64] | None:
         """(responses,) values for paired tests, NaN where an example is left out.
 

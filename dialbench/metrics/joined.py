@@ -1,14 +1,9 @@
-"""Type-token ratios of a text of numbers, and of the same text with parts left out.
-
-A jackknife asks for the values of hundreds of texts that differ in few places. What does not touch
-these places is worked out once.
-"""
+"""Type-token ratios of joined texts, and of the same texts with parts left out."""
 
 from __future__ import annotations
 
 import math
-from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +12,8 @@ from dialbench.metrics.ngrams import stable_order
 from dialbench.metrics.texts import Ragged
 
 _THRESHOLD = 0.72
-_CHUNK = 128
-_NEAR, _BLOCK, _BRIDGES = 240, 1 << 15, 1 << 18
 
 Ints = NDArray[np.int64]
-Gaps = Sequence[tuple[int, int]]
 
 
 def runs(texts: Ragged, chosen: NDArray[np.bool_]) -> Ints:
@@ -32,163 +24,113 @@ def runs(texts: Ragged, chosen: NDArray[np.bool_]) -> Ints:
     return np.stack([bounds[edges == 1], bounds[edges == -1]], axis=1)
 
 
+@dataclass(frozen=True)
+class Factors:
+    """The factors of MTLD of a joined text in one direction of reading, the last of them a part.
+
+    Attributes:
+        lengths: (factors,) number of tokens of each.
+        parts: (factors,) 1 for a whole factor, less for the last one.
+        middles: (factors,) the place of the middle token of each, in reading forwards.
+    """
+
+    lengths: Ints
+    parts: NDArray[np.float64]
+    middles: Ints
+
+
 def mtld(texts: Ragged) -> float:
     """MTLD of joined texts that hold at least one token: the mean over both directions."""
-    ways = (texts.values, texts.values[::-1])
-    return _mean(len(texts.values), (sum(share for _, share in _factors(way)) for way in ways))
-
-
-class GappedMtld:
-    """MTLD of joined texts, whatever gaps are left out."""
-
-    def __init__(self, texts: Ragged) -> None:
-        self._size = len(texts.values)
-        self._directions = [_Direction(tokens) for tokens in (texts.values, texts.values[::-1])]
-
-    def value(self, gaps: Ints) -> float:
-        """The value without the (gaps, 2) gaps, which leave at least one token."""
-        left = self._size - int(np.diff(gaps).sum())
-        both = zip(self._directions, (gaps, self._size - gaps[::-1, ::-1]), strict=True)
-        return _mean(left, (factors.count(own.tolist()) for factors, own in both))
-
-
-def _mean(size: int, factors: Iterable[float]) -> float:
+    # Whole numbers before the only fraction, so that it rounds as in lexicalrichness.
+    counts = [len(found.parts) - 1 + found.parts[-1] for found in texts.once(both_ways)]
     # Where there is not even a part of a factor all tokens differ.
-    return sum(size / (count or 1.0) for count in factors) / 2
+    return float(sum(len(texts.values) / (count or 1.0) for count in counts) / 2)
 
 
-class _Direction:
-    """How many factors of MTLD a text has in one direction, whatever gaps are left out of it.
-
-    A factor that touches no gap ends where it ends in the whole text, so only those across a gap
-    are read anew.
+def mtld_of_groups(
+    texts: Ragged, groups: NDArray[np.int64], kept: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """(k,) MTLD of the factors of all texts that lie in the kept groups, by their middle tokens.
 
     Args:
-        tokens: (tokens,) numbers in the direction of reading.
+        texts: with at least one token.
+        groups: (texts,) the group of each, 0 to G - 1.
+        kept: (k, G) which groups each choice keeps.
+
+    Returns:
+        NaN for a choice without a factor.
     """
-
-    def __init__(self, tokens: NDArray[np.int32]) -> None:
-        self._tokens = tokens
-        self._ends = array("q", _near_ends(tokens).tobytes())
-        self._bridges: dict[tuple[int, int, int], tuple[int, float]] = {}
-
-    def count(self, gaps: Gaps) -> float:
-        """The number of factors, of which the last may be a part.
-
-        Args:
-            gaps: start and end of each, ascending, none empty or touching another.
-        """
-        size, ends = len(self._tokens), self._ends
-        factors, start = 0.0, 0
-        for place, (gap, after) in enumerate((*gaps, (size, size))):
-            while start < gap and (end := ends[start] or self._end(start)) <= gap:
-                start = end
-                factors += 1
-            if start < gap:
-                start, share = self._across(start, gaps, place)
-                factors += share
-            else:
-                start = max(start, after)
-            if start > size:
-                break
-        return factors
-
-    def _end(self, start: int) -> int:
-        """The end of a factor in the whole text; beyond it where there is none."""
-        self._ends[start] = next(_factors(self._tokens, start))[0]
-        return self._ends[start]
-
-    def _across(self, start: int, gaps: Gaps, place: int) -> tuple[int, float]:
-        """The end and the share of a factor that reaches over the gap at `place` or the end."""
-        if place == len(gaps):
-            return next(_factors(self._tokens, start))
-        end, share = self._bridge(start, *gaps[place])
-        beyond = 1
-        # Most factors reach over one gap only; the few others are read again with more of them.
-        while place + beyond < len(gaps) and end > gaps[place + beyond][0]:
-            beyond *= 4
-            end, share = next(_factors(self._tokens, start, gaps[place : place + beyond]))
-        return end, share
-
-    def _bridge(self, start: int, gap: int, after: int) -> tuple[int, float]:
-        """The end and the share of a factor over a gap with no other behind it."""
-        found = self._bridges.get((start, gap, after))
-        if found is None:
-            if len(self._bridges) >= _BRIDGES:
-                self._bridges.clear()
-            found = next(_factors(self._tokens, start, [(gap, after)]))
-            self._bridges[start, gap, after] = found
-        return found
+    values = np.zeros(len(kept))
+    for factors in texts.once(both_ways):
+        owners = groups[np.searchsorted(texts.offsets, factors.middles, side="right") - 1]
+        tokens, counts = (
+            kept @ np.bincount(owners, each, kept.shape[1])
+            for each in (factors.lengths, factors.parts)
+        )
+        values += np.divide(tokens, counts, out=np.full(len(kept), np.nan), where=counts > 0) / 2
+    return values
 
 
-def _factors(
-    tokens: NDArray[np.int32], start: int = 0, gaps: Gaps = ()
-) -> Iterator[tuple[int, float]]:
-    """Where each factor ends, and 1; last a place beyond the text and the share of what is left.
+def both_ways(texts: Ragged) -> tuple[Factors, Factors]:
+    """The factors of joined texts that hold at least one token, forwards and backwards."""
+    tokens = texts.values
+    forwards, backwards = map(_factors, (tokens, tokens[::-1]), _last_places(tokens))
+    return forwards, replace(backwards, middles=len(tokens) - 1 - backwards.middles)
 
-    Only a token that is there already can end a factor. None may end before the first gap.
+
+def _factors(tokens: NDArray[np.int32], last: NDArray[np.int32]) -> Factors:
+    """The factors in this direction, from where each token stood last before."""
+    starts, end, part = [], 0, 1.0
+    while end < len(tokens):
+        starts.append(end)
+        repeats = (last[end : end + _NEAR] >= end).nonzero()[0]
+        enough = repeats <= _LATEST[: len(repeats)]
+        if len(enough) and enough[first := enough.argmax()]:
+            end += int(repeats[first]) + 1
+        else:
+            end, part = _factor(tokens, end)
+    lengths = np.diff([*starts, len(tokens)])
+    parts = np.append(np.ones(len(starts) - 1), part)
+    return Factors(lengths, parts, np.array(starts) + lengths // 2)
+
+
+def _factor(tokens: NDArray[np.int32], start: int) -> tuple[int, float]:
+    """Where a factor ends, and 1; or the end of the text and the share that is there of it.
+
+    Only a token that is there already can end a factor.
     """
     types: set[int] = set()
-    add, length = types.add, 0
-    for stop, following in gaps[:1]:
-        types.update(tokens[start:stop].tolist())
-        length, start = stop - start, following
-    for place, chunk in _chunks(tokens, start, gaps[1:]):
-        for count, token in enumerate(chunk, 1):
+    add, size = types.add, _NEAR
+    for place in range(start, len(tokens), size):
+        for length, token in enumerate(tokens[place : place + size].tolist(), place - start + 1):
             if token not in types:
                 add(token)
-            elif len(types) / (length + count) <= _THRESHOLD:
-                yield place + count, 1.0
-                types.clear()
-                length = -count
-        length += len(chunk)
-    yield len(tokens) + 1, (1 - len(types) / length) / (1 - _THRESHOLD) if length else 0.0
+            elif len(types) / length <= _THRESHOLD:
+                return start + length, 1.0
+    return len(tokens), (1 - len(types) / (len(tokens) - start)) / (1 - _THRESHOLD)
 
 
-def _chunks(tokens: NDArray[np.int32], start: int, gaps: Gaps) -> Iterator[tuple[int, list[int]]]:
-    size = _CHUNK
-    for stop, following in (*gaps, (len(tokens), 0)):
-        while start < stop:
-            yield start, tokens[start : min(start + size, stop)].tolist()
-            start += size
-            size = min(2 * size, _BLOCK)
-        start = following
-
-
-def _near_ends(tokens: NDArray[np.int32]) -> Ints:
-    """(tokens,) where the factor ends that starts at each token; 0 where that is far away.
-
-    All factors of a block grow by a token at a time.
-    """
-    ends, before = np.zeros(len(tokens), np.int64), _last_places(tokens)
-    for first in range(0, len(tokens), _BLOCK):
-        starts = np.arange(first, min(first + _BLOCK, len(tokens)), dtype=np.int32)
-        repeated, length = np.zeros((2, len(starts)), np.uint8)
-        going = np.ones(len(starts), np.bool_)
-        for token, least in enumerate(_REPEATS_THAT_END, first):
-            last = before[token : token + len(starts)]
-            here = slice(len(last))
-            repeated[here] += last >= starts[here]
-            length += going
-            going[here] &= repeated[here] < least
-        ends[starts] = np.where(going, 0, starts + length)
-    return ends
-
-
+_NEAR = 256
+"""Tokens in which most factors end; the others are read one token at a time."""
 _REPEATS_THAT_END = [
     next(count for count in range(size + 1) if (size - count) / size <= _THRESHOLD)
     for size in range(1, _NEAR + 1)
 ]
 """How many repeated tokens end a factor of 1, 2, ... tokens."""
+_LATEST = np.searchsorted(_REPEATS_THAT_END, np.arange(1, _NEAR + 1), side="right") - 1
+"""How far from the start of a factor its first, second, ... repeated token stands at most where
+that ends it."""
 
 
-def _last_places(tokens: NDArray[np.int32]) -> NDArray[np.int32]:
-    """(tokens,) where each token stood last before, -1 where it is new."""
-    order = stable_order(tokens)
+def _last_places(tokens: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """(tokens,) where each token stood last before, -1 where it is new, read either way."""
+    order = stable_order(tokens).astype(np.int32)
     same = tokens[order[1:]] == tokens[order[:-1]]
-    last = np.full(len(tokens), -1, np.int32)
-    last[order[1:][same]] = order[:-1][same]
-    return last
+    before, after = order[:-1][same], order[1:][same]
+    last, following = np.full((2, len(tokens)), -1, np.int32)
+    last[after] = before
+    following[before] = len(tokens) - 1 - after
+    return last, following[::-1]
 
 
 class Windows:

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from dialbench.metrics.base import POSITIVE, SHARE, Direction, MeanMetric, Metric
 from dialbench.metrics.info import SATURATED, MetricInfo
-from dialbench.metrics.joined import GappedMtld, Windows, mtld, runs, types_in_windows
+from dialbench.metrics.joined import Windows, mtld, mtld_of_groups, runs, types_in_windows
 from dialbench.metrics.texts import Ragged, Texts
 
 _BLOCK = 1 << 16
+_FEWEST_FACTORS = 8
+"""Of MTLD; the lengths of fewer say next to nothing of those of others."""
 
 
 class Length(MeanMetric):
@@ -68,16 +70,17 @@ class Mtld(_Joined):
         """The value that lexicalrichness gives; NaN without tokens."""
         return mtld(statistics) if len(statistics.values) else math.nan
 
-    def score_subsets(
+    def jackknife_values(
         self, statistics: Ragged, groups: NDArray[np.int64], kept: NDArray[np.bool_]
     ) -> NDArray[np.float64]:
-        """(k,) values; only factors near responses left out are read again."""
-        holding = kept[:, np.unique(groups[statistics.lengths > 0])].any(axis=1)
-        values = np.full(len(kept), np.nan)
-        gapped = GappedMtld(statistics)
-        for choice in np.flatnonzero(holding):
-            values[choice] = gapped.value(runs(statistics, ~kept[choice][groups]))
-        return values
+        """(k,) values; a group that is left out takes along the factors whose middle it holds.
+
+        Read anew, all factors behind a gap would start elsewhere: that moves the value at random,
+        and more than other dialogues do.
+        """
+        if len(statistics.values) < _FEWEST_FACTORS * self.score(statistics):
+            return np.full(len(kept), np.nan)
+        return mtld_of_groups(statistics, groups, kept)
 
 
 class Mattr(_Joined):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from array import array
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import chain, count, islice, repeat
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -16,9 +17,11 @@ from dialbench.records import Answers
 from dialbench.text.tokenizer import PIECEWISE, Tokenizer
 
 T = TypeVar("T")
-_BATCH = 1 << 10
+_BATCH = 1 << 8
 """Texts that are read at a time."""
 _MARK, _BETWEEN = "\x00", " \x00 "
+_ALONE = 2
+"""What `Answers` hold without alternatives: an example and the response."""
 
 
 class Interner(dict[str, int]):
@@ -224,9 +227,12 @@ class Texts(Shared):
         same: dict[str, str] = {}
         stream = iter(pairs)
         while batch := list(islice(stream, _BATCH)):
-            responses.extend([answers[1:2] for answers in batch])
-            references.extend([answers[0].references for answers in batch])
-            alternatives.extend([answers[2:] for answers in batch])
+            responses.extend([answers[1] for answers in batch], repeat(1, len(batch)))
+            each = [answers[0].references for answers in batch]
+            references.extend(list(chain.from_iterable(each)), map(len, each))
+            more = [answers[2:] for answers in batch if len(answers) > _ALONE]
+            counts = (len(answers) - _ALONE for answers in batch)
+            alternatives.extend(list(chain.from_iterable(more)), counts)
             ids = [answers[0].dialogue_id for answers in batch]
             dialogues.extend(map(same.setdefault, ids, ids))
             if verbatim:
@@ -318,7 +324,8 @@ class _Column:
         way: tuple[Callable[[str], str] | None, Callable[[str], tuple[str, ...]]]
         way = PIECEWISE.get(tokenize, (None, _alone))
         self._plain, self._tokens = way
-        self._pieces = Interner({_MARK: 0})
+        # As an interner, but without a call of Python for each new piece.
+        self._pieces = defaultdict[str, int](count(1).__next__, {_MARK: 0})
         self._numbers = array("i")
         self._lengths = array("q")
 
@@ -330,7 +337,8 @@ class _Column:
         elif joined.count(_MARK) != len(texts) - 1:
             self.extend_pieces(plain(text).split() for text in texts)
         else:
-            numbers = np.fromiter(map(self._pieces.__getitem__, plain(joined).split()), np.int32)
+            pieces = plain(joined).split()
+            numbers = np.fromiter(map(self._pieces.__getitem__, pieces), np.int32, len(pieces))
             ends = np.append(np.flatnonzero(numbers == 0), len(numbers))
             self._lengths.frombytes((np.diff(ends, prepend=-1) - 1).tobytes())
             self._numbers.frombytes(numbers[numbers > 0].tobytes())
@@ -351,13 +359,14 @@ class _Column:
         ]
         flat = chain.from_iterable(tokens)
         values = np.fromiter(map(self._words.__getitem__, flat), np.int32)
-        lengths = np.fromiter(map(len, tokens), np.int64)
+        lengths = np.fromiter(map(len, tokens), np.int64, len(tokens))
         bounds = _offsets(np.asarray(self._lengths, np.int64))
-        pieces = Ragged(values, _offsets(lengths), self._words)
         if np.array_equal(lengths, used):  # a token each
-            return Ragged(values[pieces.offsets[numbers]], bounds, self._words)
-        found = pieces[numbers]
-        return Ragged(found.values, found.offsets[bounds], self._words)
+            token = np.zeros(len(tokens), np.int32)
+            token[used] = values
+            return Ragged(token[numbers], bounds, self._words)
+        pieces = Ragged(values, _offsets(lengths), self._words)[numbers]
+        return Ragged(pieces.values, pieces.offsets[bounds], self._words)
 
 
 def _alone(piece: str) -> tuple[str, ...]:
@@ -373,10 +382,11 @@ class _Owned:
         self._owned = array("q")
         self._verbatim = verbatim
 
-    def extend(self, each: Sequence[Sequence[str]]) -> None:
-        texts = list(chain.from_iterable(each))
-        self._column.extend(texts)
-        self._owned.extend(map(len, each))
+    def extend(self, texts: Sequence[str], counts: Iterable[int]) -> None:
+        """Adds the texts of some examples, and how many of them each example has."""
+        if texts:
+            self._column.extend(texts)
+        self._owned.extend(counts)
         if self._verbatim:
             self.said.extend(texts)
 

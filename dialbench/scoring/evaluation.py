@@ -102,7 +102,7 @@ def _score(
     together = dialogues.blocks if metric.ordered else dialogues.groups
     left_out = Jackknife.of(
         value,
-        lambda kept: metric.score_subsets(statistics, together, kept),
+        lambda kept: metric.jackknife_values(statistics, together, kept),
         together,
         interacting=metric.interacting,
     )

@@ -75,6 +75,61 @@ def test_real_text_reads_as_in_the_library(texts_of, released):
     assert values[3] == library(left).mtld(threshold=0.72)
 
 
+def test_a_part_left_out_takes_along_the_factors_whose_middle_it_holds(texts_of):
+    # Factors of two tokens each, whichever way they are read.
+    texts = texts_of(["a a b b c c d d", "e e e e e e f", "f g g"])
+    metric, groups = Mtld("whitespace"), np.array([0, 1, 2])
+    statistics = metric.statistics(texts)
+    kept = np.array([[1, 1, 1], [1, 0, 1], [0, 0, 1], [0, 0, 0]], bool)
+    values = metric.jackknife_values(statistics, groups, kept)
+    assert values[:3].tolist() == [2.0, 2.0, 2.0]
+    assert math.isnan(values[3])
+
+
+def test_left_out_parts_of_mtld_hold_the_factors_of_the_library(texts_of, released):
+    responses, _ = released
+    metric, texts = Mtld("whitespace"), texts_of(responses)
+    statistics = metric.statistics(texts)
+    groups, kept = np.arange(len(responses)) // 7 % 5, ~np.eye(5, dtype=bool)
+    whole, *without = metric.jackknife_values(
+        statistics, groups, np.vstack([np.ones((1, 5), bool), kept])
+    )
+    assert whole == pytest.approx(metric.score(statistics), rel=1e-12)
+    expected = [_left_of([text.split() for text in responses], groups != out) for out in range(5)]
+    assert without == pytest.approx(expected, rel=1e-12)
+
+
+def _left_of(responses, chosen):
+    """MTLD of the factors whose middle token stands in a chosen response, read one by one."""
+    tokens = [token for response in responses for token in response]
+    inside = [kept for response, kept in zip(responses, chosen, strict=True) for _ in response]
+    both = []
+    for way, there in ((tokens, inside), (tokens[::-1], inside[::-1])):
+        size, count, start, types = 0, 0.0, 0, set()
+        for place, token in enumerate(way):
+            types.add(token)
+            ratio, last = len(types) / (place + 1 - start), place + 1 == len(way)
+            if ratio > 0.72 and not last:
+                continue
+            # Of an even number of tokens the second of the two in the middle, as it is read.
+            if there[(start + place + 1) // 2]:
+                size += place + 1 - start
+                count += 1 if ratio <= 0.72 else (1 - ratio) / (1 - 0.72)
+            start, types = place + 1, set()
+        both.append(size / count)
+    return sum(both) / 2
+
+
+def test_fewer_than_eight_factors_say_nothing_of_others(texts_of):
+    metric = Mtld("whitespace")
+    for words, known in ((["a a", "b b"] * 4, True), (["a a", "b b"] * 3 + ["c c"], False)):
+        statistics = metric.statistics(texts_of(words))
+        values = metric.jackknife_values(
+            statistics, np.arange(len(words)), ~np.eye(len(words), dtype=bool)
+        )
+        assert np.isfinite(values).all() == known
+
+
 def test_mtld_of_one_repeated_word_is_small_and_the_direction_does_not_matter(texts_of):
     metric = Mtld("whitespace")
     assert value(metric, texts_of(["a a a", "a a a a a"])) == 2.0

@@ -108,7 +108,8 @@ def test_intervals_groups_and_values_per_response():
     assert length.interval == mean_interval(lengths, dialogue_numbers(ids), (0.0, math.inf))
     parts = {False: groups(ids), True: blocks(ids)}
     np.testing.assert_allclose(length.shares, np.bincount(parts[False]) / len(ids))
-    for metric in free_metrics():
+    anew = [metric for metric in free_metrics() if metric.name != "mtld"]
+    for metric in anew:
         name, of = metric.name, parts[metric.ordered]
         without = [pair for pair, part in zip(PAIRS, of, strict=True) if part != 4]
         again = score_responses(without, [metric])
@@ -491,7 +492,7 @@ class TestPaired:
     ):
         from dialbench.metrics.lexical import Mtld
 
-        monkeypatch.setattr(Mtld, "score_subsets", lambda *a: np.full(len(a[-1]), math.nan))
+        monkeypatch.setattr(Mtld, "jackknife_values", lambda *a: np.full(len(a[-1]), math.nan))
         base = written(tmp_path / "base.jsonl", PAIRS)
         (report,) = score([base], metrics=["mtld"], paired_with=base)
         found = report["compared"]["mtld"]
