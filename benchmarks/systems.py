@@ -15,12 +15,14 @@ each context. FILE.md beside FILE.json holds the table for people.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import json
 import random
 import statistics
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -66,20 +68,42 @@ def main() -> None:
         for system in Registry().parse(f"{PEER},{arguments.models}")
         if system.adapter.fit in (NeuralAdapter.fit, TunedAdapter.fit)
     ]
-    sides = {s.name: Side(s.build(settings), split, device, arguments.answers) for s in systems}
     report: dict[str, Any] = {
         "preset": arguments.preset,
         "machine": describe(device, dtype_of("auto", device)),
-        "systems": {name: side.facts() for name, side in sides.items()},
+        "systems": {},
+        "failed": {},
     }
+    sides: dict[str, Side] = {}
+    for system in systems:
+        with surviving(system.name, report["failed"]):
+            side = Side(system.build(settings), split, device, arguments.answers)
+            sides[system.name] = side
+            report["systems"][system.name] = side.facts()
     for _ in range(arguments.rounds):
-        for name, side in sides.items():
-            side.round(arguments.seconds)
-            print(name, side.rounds[-1], flush=True)
+        for name, side in list(sides.items()):
+            with surviving(name, report["failed"]):
+                side.round(arguments.seconds)
+                print(name, side.rounds[-1], flush=True)
+        for name in report["failed"]:
+            sides.pop(name, None)
+            report["systems"].pop(name, None)
         for name, side in sides.items():
             report["systems"][name] |= side.summary(sides[PEER], arguments.peak)
         arguments.out.write_text(json.dumps(report, indent=2) + "\n")
         arguments.out.with_suffix(".md").write_text(table(report["systems"]))
+
+
+@contextlib.contextmanager
+def surviving(name: str, failed: dict[str, str]) -> Iterator[None]:
+    """Notes what goes wrong with a system other than the one that all compare with."""
+    try:
+        yield
+    except Exception as error:
+        if name == PEER:
+            raise
+        failed[name] = f"{type(error).__name__}: {error}"
+        print(name, "failed:", failed[name], flush=True)
 
 
 def synthetic(count: int, vocabulary: int) -> Split:
@@ -118,7 +142,7 @@ class Side:
     """
 
     def __init__(self, adapter: Any, split: Split, device: str, answers: int) -> None:
-        config = adapter.config
+        config, before = adapter.config, allocated(device)
         self.adapter, self.device = adapter, device
         self.contexts = [example.blind() for example in split[:answers]]
         self.run = Run(1, device, Path(tempfile.mkdtemp()))
@@ -129,6 +153,7 @@ class Side:
         )
         self.trainer = adapter.trainer(self.model, self.data, self.data, self.run)
         self.rounds: list[dict[str, float]] = []
+        self.held = allocated(device) - before
 
     def facts(self) -> dict[str, float]:
         """Its size."""
@@ -136,18 +161,20 @@ class Side:
 
     def round(self, seconds: float) -> None:
         """Trains for so many seconds and answers once."""
-        cuda = self.device.startswith("cuda")
-        if cuda:
+        before = allocated(self.device)
+        if self.device.startswith("cuda"):
             torch.cuda.reset_peak_memory_stats()
         examples, tokens, spent = self._train(seconds)
         answered = self._answer()
         trained = count_parameters(self.model)["trained_parameters"]
+        memory = allocated(self.device, peak=True) - before + self.held
+        self.held += allocated(self.device) - before
         self.rounds.append(
             {
                 "train": examples / spent,
                 "answer": len(self.contexts) / answered,
                 "flops": 6 * trained * tokens / spent,
-                "memory": float(torch.cuda.max_memory_allocated()) if cuda else 0.0,
+                "memory": float(memory),
                 **self._draws(answered),
             }
         )
@@ -234,6 +261,13 @@ def table(systems: dict[str, dict[str, float]]) -> str:
             f" {s['answer_relative']:.2f} | {share} |"
         )
     return "\n".join(lines) + "\n"
+
+
+def allocated(device: str, *, peak: bool = False) -> int:
+    """Bytes of a GPU in use by all systems here, now or at most; 0 on a CPU."""
+    if not device.startswith("cuda"):
+        return 0
+    return torch.cuda.max_memory_allocated() if peak else torch.cuda.memory_allocated()
 
 
 def wait(device: str) -> None:

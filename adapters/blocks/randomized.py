@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, ClassVar, Literal, Protocol
 
 import torch
@@ -21,6 +22,7 @@ from dialbench.neural.randomness import generator
 
 from .embedding import WordEmbedding
 
+Device = str | torch.device
 Spread = float | tuple[float, float]
 RedrawEvery = Literal["epoch", "step"]
 RedrawAtInference = Literal["per_context", "per_batch", "none"]
@@ -64,8 +66,8 @@ class RandomLinear(nn.Module):
         return self.inputs * self.outputs + (0 if self.bias is None else self.outputs)
 
     def draw(self, random: torch.Generator) -> Weights:
-        """float32 on the CPU, the weight drawn first."""
-        drawn = torch.empty(self.numbers, device="cpu")
+        """float32 where the generator is, the weight drawn first."""
+        drawn = torch.empty(self.numbers, device=random.device)
         if isinstance(self.spread, tuple):
             drawn.uniform_(*self.spread, generator=random)
         else:
@@ -74,11 +76,11 @@ class RandomLinear(nn.Module):
         bias = None if self.bias is None else drawn[None, size:]
         return drawn[:size].view(self.inputs, self.outputs), bias
 
-    def room(self, contexts: int, dtype: torch.dtype) -> Weights:
-        """Where weights for so many contexts go, on the CPU."""
-        size = (contexts, self.inputs, self.outputs)
-        bias = None if self.bias is None else torch.empty(size[0], 1, size[2], dtype=dtype)
-        return torch.empty(size, dtype=dtype), bias
+    def room(self, contexts: int, dtype: torch.dtype, device: Device) -> Weights:
+        """Where weights for so many contexts go."""
+        empty = partial(torch.empty, dtype=dtype, device=device)
+        bias = None if self.bias is None else empty((contexts, 1, self.outputs))
+        return empty((contexts, self.inputs, self.outputs)), bias
 
     def take(self, drawn: Weights) -> None:
         """Makes them this map's own."""
@@ -129,28 +131,35 @@ class RandomWeights:
             map.place = place
         self.numbers = sum(map.numbers for map in self.maps)
 
-    def draw(self, *key: str | int) -> Iterator[Weights]:
+    def draw(self, *key: str | int, device: Device = "cpu") -> Iterator[Weights]:
         """The weights of every map, one after another from a generator for `key`."""
-        random = generator(*key)
+        random = generator(*key, device=device)
         return (map.draw(random) for map in self.maps)
 
     def draw_each(
-        self, seed: int, purpose: str, ids: Sequence[str], dtype: torch.dtype = torch.float32
+        self,
+        seed: int,
+        purpose: str,
+        ids: Sequence[str],
+        dtype: torch.dtype = torch.float32,
+        device: Device = "cpu",
     ) -> list[Weights]:
-        """The weights of every map for each example id, the same in any batch; on the CPU.
+        """The weights of every map for each example id, the same in any batch.
 
         Those of one map lie together, as a product of all its contexts at once needs them.
         """
-        drawn = [map.room(len(ids), dtype) for map in self.maps]
+        drawn = [map.room(len(ids), dtype, device) for map in self.maps]
 
         def fill(row: int, id: str) -> None:
-            for places, own in zip(drawn, self.draw(seed, purpose, id), strict=True):
+            own_weights = self.draw(seed, purpose, id, device=device)
+            for places, own in zip(drawn, own_weights, strict=True):
                 for place, numbers in zip(places, own, strict=True):
                     if place is not None and numbers is not None:
                         place[row] = numbers
 
-        # One generator keeps one core busy, and a draw can take longer than a GPU's answer.
-        with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+        # One generator keeps one core busy; a GPU draws faster than one thread can ask it to.
+        threads = torch.get_num_threads() if torch.device(device).type == "cpu" else 1
+        with ThreadPoolExecutor(threads) as pool:
             list(pool.map(fill, range(len(ids)), ids))
         return drawn
 
@@ -206,15 +215,19 @@ class Redrawn(DialogueModel):
         return super().loss(batch, step)
 
     def draws(self, batch: Batch) -> list[Weights] | None:
-        """Weights drawn for each of the contexts, for all together, or None."""
+        """Weights drawn for each of the contexts, for all together, or None.
+
+        Drawn where they are used: a CPU would need a hundred times as long as a GPU's products.
+        """
         when = self.config.redraw_at_inference
         if batch.seed is None or when == "none":
             return None
         dtype, device = matrix_dtype(self.embedding.weight), batch.source.device
         if when == "per_batch":
-            drawn = list(self.random.draw(batch.seed, batch.purpose, "batch", *batch.ids))
+            key = batch.purpose, "batch", *batch.ids
+            drawn = list(self.random.draw(batch.seed, *key, device=device))
         else:
-            drawn = self.random.draw_each(batch.seed, batch.purpose, batch.ids, dtype)
+            drawn = self.random.draw_each(batch.seed, batch.purpose, batch.ids, dtype, device)
         return [
             (weight.to(device, dtype), None if bias is None else bias.to(device, dtype))
             for weight, bias in drawn

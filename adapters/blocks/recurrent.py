@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -85,12 +85,25 @@ class RecurrentEncoder(nn.Module):
         x, lasts = embedded, []
         for number, (ahead, back) in enumerate(zip(self.ahead, self.back, strict=True)):
             x = x if number == 0 else self.dropout(x)
-            forward, _ = ahead(x)
-            backward, _ = back(pick(x, mirror))
+            forward, _ = precisely(ahead, x)
+            backward, _ = precisely(back, pick(x, mirror))
             both = torch.cat([forward, backward], -1)
             lasts.append(pick(both, final[:, None]).squeeze(1))
             x = torch.cat([forward, pick(backward, mirror)], -1)
         return x * real[:, :, None], torch.stack(lasts)
+
+
+def precisely(layer: nn.Module, x: Tensor, state: Tensor | None = None) -> Any:
+    """`layer(x, state)`, on a GPU in the layer's own precision.
+
+    Mixed precision computes cuDNN's layers in float16 there, whatever it was asked for, and without
+    scaling their gradients vanish.
+    """
+    if x.device.type != "cuda":
+        return layer(x, state)
+    dtype = next(layer.parameters()).dtype
+    with torch.autocast("cuda", enabled=False):
+        return layer(x.to(dtype), None if state is None else state.to(dtype))
 
 
 def mirrored(real: Tensor) -> Tensor:
@@ -135,7 +148,7 @@ class StackedGRU(nn.Module):
         for number, layer in enumerate(self.layers):
             x = x if number == 0 else self.dropout(x)
             before = None if states is None else states[number][None].contiguous()
-            x, state = layer(x, before)
+            x, state = precisely(layer, x, before)
             after.append(state[0])
         return x, after
 
@@ -192,6 +205,6 @@ class RecurrentDecoderCell(nn.Module):
         """Reads (N, inputs) in states of (N, h) a layer; the last of those returned is the top."""
         after = []
         for number, (cell, state) in enumerate(zip(self.cells, states, strict=True)):
-            x = cell(x if number == 0 else self.dropout(x), state)
+            x = precisely(cell, x if number == 0 else self.dropout(x), state)
             after.append(x)
         return after

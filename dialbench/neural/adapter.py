@@ -220,16 +220,26 @@ class NeuralAdapter(Adapter):
         return self
 
     def facts(self) -> Mapping[str, Any]:
-        """Parameter counts, the epoch kept, the context's gain, and the vocabulary's size."""
+        """Parameter counts, the epoch kept, the context's gain, the vocabulary's size.
+
+        After training on a GPU also the most bytes of its memory that were in use, `peak_memory`.
+        """
         counts = {} if self.model is None else count_parameters(self.model)
         gain = self.history.context_gain
         return {
             **counts,
             **({} if gain is None else {"context_gain": gain}),
+            **self._peak_memory(),
             "vocabulary": len(self.vocabulary),
             "best_epoch": self.history.best_epoch,
             "epochs": self.history.epoch,
         }
+
+    def _peak_memory(self) -> Mapping[str, int]:
+        device = None if self.model is None else next(self.model.parameters()).device
+        if device is None or device.type != "cuda":
+            return {}
+        return {"peak_memory": torch.cuda.max_memory_allocated(device)}
 
     def circumstances(self, run: Run) -> Mapping[str, Any]:
         """Device, dtype, threads and batch size, which low-precision near-ties may depend on."""

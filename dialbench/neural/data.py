@@ -135,7 +135,7 @@ class Batch:
         """The context turns one by one; found when first asked for."""
         if self.origin is None:
             raise ValueError("only a batch cut from a split knows its turns")
-        return Turns(*(torch.from_numpy(a).to(self.source.device) for a in _turns(*self.origin)))
+        return Turns(*(on_device(a, self.source.device) for a in _turns(*self.origin)))
 
     @property
     def inputs(self) -> torch.Tensor:
@@ -263,17 +263,22 @@ def make_batch(
     data: Encoded, rows: Ints, device: str, seed: int | None = None, purpose: str = ""
 ) -> Batch:
     """The examples `rows` as a batch on `device`."""
-
-    def tensor(array: Ints) -> torch.Tensor:
-        return torch.from_numpy(array).to(device, non_blocking=True)
-
     learns = len(data.target.starts) > 0
     target = data.target.padded(rows) if learns else np.zeros((len(rows), 0), np.int64)
     # Where the real tokens are is found here, since asking a GPU would wait for it.
     real = np.flatnonzero(target != PAD)
     ids = tuple(data.ids[rows])
-    source = tensor(data.source.padded(rows))
-    return Batch(ids, source, tensor(target), tensor(real), seed, purpose, (data, rows))
+    arrays = data.source.padded(rows), target, real
+    source, targets, places = (on_device(array, device) for array in arrays)
+    return Batch(ids, source, targets, places, seed, purpose, (data, rows))
+
+
+def on_device(array: Ints, device: str | torch.device) -> torch.Tensor:
+    """The array as a tensor there; a GPU copies it while the CPU goes on."""
+    tensor = torch.from_numpy(array)
+    if torch.device(device).type == "cuda":
+        tensor = tensor.pin_memory()
+    return tensor.to(device, non_blocking=True)
 
 
 def _turns(data: Encoded, rows: Ints) -> tuple[Ints, Ints]:

@@ -180,7 +180,8 @@ class WordOutput(nn.Linear):
     def start_from(self, vectors: Tensor) -> None:
         """Starts from (V, inputs) vectors of mean square 1, spread as the weights are."""
         there = vectors.any(1)
-        self.weight[there] = (vectors[there] * self.weight.std()).to(self.weight)
+        known = vectors[there].to(self.weight.device)
+        self.weight[there] = (known * self.weight.std()).to(self.weight)
 
 
 def precise_answers(output: nn.Module) -> AbstractContextManager[Any]:

@@ -16,11 +16,11 @@ def seed_of(*parts: str | int) -> int:
     return int.from_bytes(digest[:8], "big") >> 1
 
 
-def generator(*parts: str | int) -> torch.Generator:
-    """A CPU generator for these parts; drawing on the CPU gives the same on every device."""
+def generator(*parts: str | int, device: str | torch.device = "cpu") -> torch.Generator:
+    """A generator for these parts; a CPU's gives the same on every machine."""
     import torch
 
-    return torch.Generator().manual_seed(seed_of(*parts))
+    return torch.Generator(device).manual_seed(seed_of(*parts))
 
 
 def uniforms(seed: int, purpose: str, ids: Sequence[str], steps: int) -> torch.Tensor:

@@ -144,6 +144,8 @@ class Trainer:
             SystemFailed: the loss is lost, or the deadline came before anything was learnt.
         """
         self._resume()
+        for device in self._cuda_devices():
+            torch.cuda.reset_peak_memory_stats(device)
         with torch.random.fork_rng(devices=self._cuda_devices()):
             while self._goes_on() and not self.run.overdue:
                 self._epoch()

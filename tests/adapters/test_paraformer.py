@@ -328,9 +328,9 @@ class TestValidation:
     def spied(self, monkeypatch) -> list[tuple[int, str, tuple[str, ...]]]:
         calls, plain = [], RandomWeights.draw_each
 
-        def draw_each(self, seed, purpose, ids, dtype):
+        def draw_each(self, seed, purpose, ids, *where):
             calls.append((seed, purpose, tuple(ids)))
-            return plain(self, seed, purpose, ids, dtype)
+            return plain(self, seed, purpose, ids, *where)
 
         monkeypatch.setattr(RandomWeights, "draw_each", draw_each)
         return calls
