@@ -61,7 +61,8 @@ def fit(toy, train, valid, tmp_path):
     """Fits a toy in a folder of its own, or in one that was begun."""
 
     def fit(folder="run", seed=3, progress=None, deadline=None, **options):
-        run = Run(seed, "cpu", tmp_path / folder, {}, progress or Progress(), None, deadline)
+        reports = progress or Progress()
+        run = Run(seed, folder=tmp_path / folder, progress=reports, deadline=deadline)
         adapter = toy(toy.Config(**options))
         adapter.fit(train, valid, run)
         return adapter
