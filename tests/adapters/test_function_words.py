@@ -110,7 +110,7 @@ class TestFunctionWords:
                 known = {"the": "DT", "light": light, "on": "IN", "I": "PRP", "i": "NN"}
                 return [known.get(word, "VB") for word in words]
 
-        monkeypatch.setattr(function_words, "found", lambda tags: tagger.find)
+        monkeypatch.setattr(function_words, "found", lambda tags, data: tagger.find)
         monkeypatch.setattr(Tagger, "load", lambda folder: Told)
         train = split("light on", "light on", "the light", "I sit!", "the 'i'")
         words = build_vocabulary(train, 100)
