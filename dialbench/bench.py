@@ -18,7 +18,7 @@ from dialbench.store.layout import Store
 
 if TYPE_CHECKING:
     from dialbench.running.scorer import Scorer
-    from dialbench.scoring.resources import ScoringSettings
+    from dialbench.scoring.options import ScoringOptions
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def run(
     out: Path | str = "results/runs",
     device: str = "auto",
     jobs: int | None = 1,
-    scoring: ScoringSettings | None = None,
+    scoring: ScoringOptions | None = None,
     overwrite: Overwrite = "missing",
     progress: Mode = "none",
     formats: Sequence[str] = FORMATS,
@@ -96,14 +96,14 @@ def run(
 
 
 def _scorers(
-    plan: Plan, settings: ScoringSettings | None, request: Request, store: Store, board: Board
+    plan: Plan, options: ScoringOptions | None, request: Request, store: Store, board: Board
 ) -> list[Scorer]:
     # Made before anything is trained: what is missing shows now, not after hours.
     from dialbench.running.scorer import Scorer
-    from dialbench.scoring.resources import ScoringSettings
+    from dialbench.scoring.options import ScoringOptions
 
-    settings = settings or ScoringSettings.of(**request.scoring)
-    scorers = [Scorer(dataset, settings, store) for dataset in plan.datasets]
+    options = options or ScoringOptions(**request.scoring)
+    scorers = [Scorer(dataset, options, store) for dataset in plan.datasets]
     for metric in {metric.name: metric for scorer in scorers for metric in scorer.metrics}.values():
         if metric.missing:
             board.say(f"warning: {metric.name} will not be available: {metric.missing}")

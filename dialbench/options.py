@@ -1,4 +1,4 @@
-"""The grammar of `name[option=value,...]`: how options are split, read, checked and written."""
+"""Options: the grammar of `name[option=value,...]`, and what the command line says of a field."""
 
 from __future__ import annotations
 
@@ -8,9 +8,24 @@ import re
 import types
 import typing
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from dialbench.errors import InputError, UnknownName
+
+
+@dataclass(frozen=True)
+class Help:
+    """What the command line says of a field of a dataclass, as `Annotated[type, Help(...)]`.
+
+    Attributes:
+        text: what to pass.
+        metavar: what stands for the value; None leaves it to the type.
+    """
+
+    text: str
+    metavar: str | None = None
+
 
 _BEYOND = {int: 10**18, float: math.inf}
 

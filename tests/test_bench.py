@@ -17,11 +17,11 @@ from dialbench.bench import Outcome, run
 from dialbench.errors import InputError
 from dialbench.records import Table
 from dialbench.running.plan import Request
-from dialbench.scoring.resources import ScoringSettings
+from dialbench.scoring.options import ScoringOptions
 from dialbench.store.layout import Store
 
 PLUGINS = Path(__file__).parent / "plugins.py"
-FEW = ScoringSettings(metrics=("length", "dist-1", "dist-2", "bleu-1"))
+FEW = ScoringOptions(metrics=("length", "dist-1", "dist-2", "bleu-1"))
 
 
 @pytest.fixture
@@ -181,7 +181,7 @@ def test_new_measures_rescore_but_do_not_answer_again(
         Request(models="parrot", limit_train=60, limit_test=20, plugins=(PLUGINS,)),
         out=tmp_path / "runs",
         device="cpu",
-        scoring=ScoringSettings(metrics=("dist-3",)),
+        scoring=ScoringOptions(metrics=("dist-3",)),
         formats=("csv",),
     )
     assert fits(tmp_path) == 1
@@ -275,7 +275,7 @@ def test_measures_within_contexts_are_columns_of_their_own(tmp_path: Path) -> No
 def test_word_vectors_learn_from_the_whole_split_whatever_systems_learn_from(tmp_path, monkeypatch):
     monkeypatch.setattr("dialbench.scoring.resources.LEAST_TOKENS", 0)
     request = Request(models="copy-last", limit_train=60, limit_test=20)
-    scoring = ScoringSettings(metrics=("emb-average",))
+    scoring = ScoringOptions(metrics=("emb-average",))
     outcome = run(request, out=tmp_path, device="cpu", scoring=scoring, formats=())
     ours = outcome.results[0].scores["emb-average"]
     (responses,) = tmp_path.rglob("responses.jsonl")
@@ -288,7 +288,7 @@ def test_what_the_run_tells_stands_beside_measures_but_no_clock_in_a_baseline(tm
 
     names = ("dist-1", "parameters", "cases-per-second")
     request = Request(models="parrot", limit_train=60, limit_test=20, plugins=(PLUGINS,))
-    scoring = ScoringSettings(metrics=names)
+    scoring = ScoringOptions(metrics=names)
     outcome = run(request, out=tmp_path, device="cpu", scoring=scoring, formats=("csv",))
     [table] = outcome.tables
     assert tuple(column.name for column in table.columns) == ("different", *names)

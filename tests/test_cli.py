@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import errno
 import json
 import lzma
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
+import click
 import pytest
 
+from dialbench.cli import cli as main_group
 from dialbench.cli.options import print_files
 from dialbench.errors import InputError
+from dialbench.scoring.options import ScoringOptions
 
 Command = Callable[..., Any]
 QUICK = ("--limit-train", 40, "--limit-test", 10, "--metrics", "length,dist-1", "--formats", "csv")
@@ -208,7 +212,7 @@ def test_papers_print_their_tables_in_every_format(command: Command) -> None:
     [
         (("papers", "--table", "1"), "--table: the paper is missing. Add --paper NAME."),
         (("papers", "--paper", "parformer"), "Did you mean 'paraformer'?"),
-        (("report", "/none", "--no-printed"), "--no-printed: no printed table is asked for"),
+        (("report", "/none", "--no-printed"), "--no-printed: it needs --suite or --table"),
         (("run", "--suite", "paraformer-11"), "unknown suite 'paraformer-11'. Did you mean"),
         (("run", "--suite", "rl-1", "--models", "unigram"), "--models: a suite names its own rows"),
         (("run", "--suite", "rl-1", "--decoding", "beam:2"), "--decoding: a suite names its own"),
@@ -584,3 +588,25 @@ def test_a_damaged_system_is_named(command: Command, tmp_path: Path) -> None:
     assert "state.json" in said.err
     assert "--overwrite always" in said.err
     assert command(*base, "--overwrite", "always").code == 0
+
+
+def _options(group: click.Group) -> Iterator[tuple[str, click.Option]]:
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from _options(command)
+        else:
+            options = (p for p in command.params if isinstance(p, click.Option))
+            yield from ((f"{name} {option.opts[0]}", option) for option in options)
+
+
+def test_every_option_says_what_to_pass() -> None:
+    options = dict(_options(main_group))
+    assert len(options) > 60
+    assert [name for name, option in options.items() if not option.help] == []
+    assert [name for name, option in options.items() if len(option.help or "") > 160] == []
+
+
+def test_the_options_of_scoring_are_those_of_python() -> None:
+    of_score = {name for name, _ in _options(main_group) if name.startswith("score --")}
+    fields = {f"score --{f.name.replace('_', '-')}" for f in dataclasses.fields(ScoringOptions)}
+    assert fields <= of_score

@@ -27,7 +27,7 @@ LOG_WIDTH = 120
     metavar="1,2",
     help="Compare these alone; the baseline's others measure the spread.  [default: all]",
 )
-@click.option("--update", is_flag=True, help="Write the baseline anew and say what moved.")
+@click.option("--update", is_flag=True, help="Write the baseline anew and say which values moved.")
 @click.option(
     "--keep-texts",
     is_flag=True,
@@ -39,8 +39,15 @@ LOG_WIDTH = 120
     metavar="RUNS",
     help="The local runs of the baseline, for old texts that it may not hold.",
 )
-@click.option("--markdown", type=click.Path(path_type=Path), help="For a pull-request comment.")
-@click.option("--junit", type=click.Path(path_type=Path), help="For CI.")
+@click.option(
+    "--markdown",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="File for the text of a pull-request comment.",
+)
+@click.option(
+    "--junit", type=click.Path(path_type=Path), metavar="FILE", help="File for a JUnit report."
+)
 def check(
     runs: Path,
     baseline: Path,

@@ -6,13 +6,26 @@ from pathlib import Path
 
 import click
 
-from dialbench.cli.options import data_option, json_option, print_json, print_message, print_text
+from dialbench.cli.options import (
+    data_option,
+    json_option,
+    plugin_option,
+    print_json,
+    print_message,
+    print_text,
+)
 from dialbench.errors import InputError
 
 
 @click.command()
-@click.option("--plugin", "plugins", multiple=True, type=click.Path(path_type=Path))
-@click.option("--preset", default="paper", show_default=True, metavar="quick|small|paper|FILE")
+@plugin_option
+@click.option(
+    "--preset",
+    default="paper",
+    show_default=True,
+    metavar="quick|small|paper|FILE",
+    help="Preset whose sizes to count.",
+)
 @json_option
 def models(plugins: tuple[Path, ...], preset: str, as_json: bool) -> None:
     """List the systems, their sizes under a preset and their options."""
@@ -57,8 +70,8 @@ def metrics(as_json: bool) -> None:
 
 
 @click.command()
-@click.option("--paper", metavar="NAME", help="Its printed tables in full.")
-@click.option("--table", metavar="NUMBER", help="With --paper: this one alone.")
+@click.option("--paper", metavar="NAME", help="Paper whose printed tables to show in full.")
+@click.option("--table", metavar="NUMBER", help="With --paper: number of the one table to show.")
 @click.option(
     "--format",
     type=click.Choice(["txt", "tex", "md", "html", "csv"]),
@@ -86,7 +99,7 @@ def papers(paper: str | None, table: str | None, format: str, as_json: bool) -> 
 
 @click.command()
 @click.argument("name")
-@click.option("--sha256", help="Checksum of the file, where none is known to us.")
+@click.option("--sha256", metavar="HEX", help="Checksum of the file, where dialbench knows none.")
 @data_option
 def fetch(name: str, sha256: str | None, data: Path | None) -> None:
     """Download a corpus into the data folder, checked and resumable."""

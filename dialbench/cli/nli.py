@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from dialbench.cli.options import POSITIVE, data_option, nli_option, print_message, print_text
+from dialbench.cli.options import POSITIVE, data_option, declared, print_message, print_text
+from dialbench.scoring.options import ScoringOptions
 
 
 @click.group()
@@ -17,9 +18,13 @@ def nli() -> None:
 @nli.command()
 @data_option
 @click.option(
-    "--out", type=click.Path(path_type=Path, file_okay=False), default="nli", show_default=True
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default="nli",
+    show_default=True,
+    help="Folder of checkpoints, weights and card.",
 )
-@click.option("--seed", type=int, default=1, show_default=True)
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the training run.")
 @click.option(
     "--dialogue-pairs",
     type=POSITIVE,
@@ -43,7 +48,7 @@ def train(data: Path | None, out: Path, seed: int, dialogue_pairs: int) -> None:
 
 @nli.command()
 @data_option
-@nli_option
+@declared(ScoringOptions, "nli")
 def examine(data: Path | None, nli: str | None) -> None:
     """Examine a judge on what it was not taught, and print what comes out as Markdown.
 

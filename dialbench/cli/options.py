@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import click
 
 from dialbench.errors import UnknownName
 from dialbench.reporting.formats.names import FORMATS
 from dialbench.text.cleaning import clean, visible
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+POSITIVE = click.IntRange(min=1)
 
 if TYPE_CHECKING:
     from dialbench.records import Table
@@ -46,23 +57,67 @@ def list_of(kind: Callable[[str], Any]) -> Callable[[click.Context, click.Parame
     return read
 
 
+def stated(**given: Any) -> dict[str, Any]:
+    """What the user wrote; the rest is decided elsewhere."""
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def declared(kind: type, *names: str) -> Callable[[Command], Command]:
+    """Options of a command, from the fields of a dataclass that bear a `Help`, in their order.
+
+    Args:
+        kind: the dataclass.
+        names: of the fields; by default all that bear one.
+    """
+    hints = get_type_hints(kind, include_extras=True)
+    chosen = {name: hint for name, hint in hints.items() if not names or name in names}
+
+    def decorate(command: Command) -> Command:
+        for name, hint in reversed(chosen.items()):
+            if get_origin(hint) is Annotated:
+                read, help = get_args(hint)
+                command = click.option(
+                    f"--{name.replace('_', '-')}",
+                    help=help.text,
+                    metavar=help.metavar,
+                    **_reading(read),
+                )(command)
+        return command
+
+    return decorate
+
+
+def _reading(hint: Any) -> dict[str, Any]:
+    """How the command line reads a value of this type; what is left out is None."""
+    kind = next(iter(get_args(hint)), hint)
+    if get_origin(kind) is Literal:
+        return {"type": click.Choice(get_args(kind))}
+    if get_origin(kind) is Sequence:
+        return {"callback": list_of(str)}
+    return {"type": POSITIVE if kind is int else str}
+
+
 data_option = click.option(
     "--data",
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder of corpora.  [default: $DIALBENCH_DATA, else the user cache]",
 )
 formats_option = click.option(
-    "--formats", callback=list_of(format_name), default=",".join(FORMATS), show_default=True
+    "--formats",
+    callback=list_of(format_name),
+    default=",".join(FORMATS),
+    show_default=True,
+    help="Formats of tables (tex, md, csv, txt), plots (png, pdf) and the page (html).",
 )
-nli_option = click.option(
-    "--nli",
-    metavar="FOLDER|NAME",
-    help="NLI model that judges ue, never downloaded.  [default: the extra offline]",
+plugin_option = click.option(
+    "--plugin",
+    "plugins",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE.py",
+    help="File with further systems; may be repeated.",
 )
-bert_option = click.option("--bert-model", metavar="FOLDER|NAME", help="Encoder of bertscore.")
-mauve_option = click.option("--mauve-model", metavar="FOLDER|NAME", help="Language model of mauve.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-POSITIVE = click.IntRange(min=1)
 _NAMED = 4
 """Files of a kind that are named one by one."""
 

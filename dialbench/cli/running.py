@@ -9,47 +9,81 @@ import click
 
 from dialbench.cli.options import (
     POSITIVE,
-    bert_option,
     data_option,
+    declared,
     formats_option,
     list_of,
-    mauve_option,
-    nli_option,
+    plugin_option,
     print_files,
     print_message,
     print_tables,
+    stated,
 )
 from dialbench.errors import InputError
+from dialbench.scoring.options import ScoringOptions
 
 
 @click.command()
-@click.option("--suite", metavar="NAME|FILE.toml", help="Make a table of a paper again.")
-@click.option("--models", metavar="NAMES", help="Systems.  [default: all]")
-@click.option("--corpus", metavar="NAMES|FILE.jsonl", help="Conversations.  [default: demo]")
-@click.option("--preset", metavar="quick|small|paper|FILE", help="Sizes.  [default: quick]")
-@click.option("--seeds", callback=list_of(int), metavar="1,2,3", help="A training each.")
+@click.option(
+    "--suite",
+    metavar="NAME|FILE.toml",
+    help="Suite to run: the rows of a paper's table, in place of --models.",
+)
+@click.option(
+    "--models", metavar="NAMES", help="Systems to run, comma-separated, or `all`.  [default: all]"
+)
+@click.option(
+    "--corpus",
+    metavar="NAMES|FILE.jsonl",
+    help="Corpora to answer, comma-separated, or a file of one's own.  [default: demo]",
+)
+@click.option(
+    "--preset",
+    metavar="quick|small|paper|FILE",
+    help="Sizes and training of the systems.  [default: quick]",
+)
+@click.option(
+    "--seeds",
+    callback=list_of(int),
+    metavar="1,2,3",
+    help="Seeds; one training run each.  [default: of the preset]",
+)
 @click.option(
     "--decoding",
     metavar="NAMES",
-    help="greedy, sample:t=0.75, top-p:0.9, top-k:40, beam:5, mmi; several give a row each."
-    "  [default: greedy]",
+    help="Decodings, comma-separated, a row each: greedy, sample:t=0.75, top-p:0.9, top-k:40,"
+    " beam:5, mmi.  [default: greedy]",
 )
-@click.option("--metrics", callback=list_of(str), metavar="NAMES", help="Measures.")
-@click.option("--vectors", type=click.Path(path_type=Path), help="Word vectors of GloVe/word2vec.")
-@nli_option
-@bert_option
-@mauve_option
-@click.option("--context-turns", type=POSITIVE, help="Turns of context.")
+@declared(ScoringOptions, "metrics", "vectors", "nli", "bert_model", "mauve_model")
+@click.option(
+    "--context-turns", type=POSITIVE, help="Turns that a context keeps.  [default: of the preset]"
+)
 @click.option("--clean", is_flag=True, help="Leave out test dialogues that occur in train.")
-@click.option("--limit-train", type=POSITIVE, help="Learn from N examples of random dialogues.")
-@click.option("--limit-test", type=POSITIVE, help="Answer the first N examples.")
-@click.option("--samples", type=POSITIVE, metavar="K", help="Responses drawn to each context.")
-@click.option("--device", default="auto", show_default=True, metavar="auto|cpu|cuda")
+@click.option(
+    "--limit-train",
+    type=POSITIVE,
+    metavar="N",
+    help="Train on N examples, of dialogues drawn at random.",
+)
+@click.option("--limit-test", type=POSITIVE, metavar="N", help="Answer the first N test examples.")
+@click.option(
+    "--samples",
+    type=POSITIVE,
+    metavar="K",
+    help="Responses to draw for each context.  [default: 1]",
+)
+@click.option(
+    "--device",
+    default="auto",
+    show_default=True,
+    metavar="auto|cpu|cuda",
+    help="Where to train and answer.",
+)
 @click.option(
     "--jobs",
     type=POSITIVE,
     metavar="N",
-    help="Systems at once, a process each.  [default: on a CPU one a core, at most 4]",
+    help="Jobs to run at once, a process each.  [default: on a CPU one a core, at most 4]",
 )
 @click.option(
     "--deadline",
@@ -58,19 +92,29 @@ from dialbench.errors import InputError
     help="Stop training after so many seconds and answer with the best epochs.",
 )
 @data_option
-@click.option("--out", type=click.Path(path_type=Path), default="results/runs", show_default=True)
-@click.option("--plugin", "plugins", multiple=True, type=click.Path(path_type=Path))
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default="results/runs",
+    show_default=True,
+    help="Runs folder; its report goes to its folder `report`.",
+)
+@plugin_option
 @click.option(
     "--overwrite",
     type=click.Choice(["never", "missing", "always"]),
     default="missing",
     show_default=True,
-    help="Which jobs to do that were begun before.",
+    help="Which jobs to run again: none ever started, the unfinished, or all.",
 )
 @formats_option
-@click.option("--answers-only", is_flag=True, help="Stop before scoring.")
+@click.option("--answers-only", is_flag=True, help="Train and respond; score nothing.")
 @click.option(
-    "--progress", type=click.Choice(["rich", "plain", "none"]), default="rich", show_default=True
+    "--progress",
+    type=click.Choice(["rich", "plain", "none"]),
+    default="rich",
+    show_default=True,
+    help="How to show progress.",
 )
 def run(
     suite: str | None,
@@ -79,11 +123,6 @@ def run(
     preset: str | None,
     seeds: tuple[int, ...] | None,
     decoding: str | None,
-    metrics: tuple[str, ...] | None,
-    vectors: Path | None,
-    nli: str | None,
-    bert_model: str | None,
-    mauve_model: str | None,
     context_turns: int | None,
     clean: bool,
     limit_train: int | None,
@@ -99,6 +138,7 @@ def run(
     formats: tuple[str, ...],
     answers_only: bool,
     progress: str,
+    **options: Any,
 ) -> int:
     """Train systems, let them answer, score, test the differences, write tables and plots.
 
@@ -121,28 +161,16 @@ def run(
     }
     if suite:
         _refuse_beside_suite(models=models, decoding=decoding)
-        request = Request.of_suite(suite, corpus=corpus, **_stated(given))
+        request = Request.of_suite(suite, corpus=corpus, **stated(**given))
     else:
         rows = {"models": models, "corpora": corpus, "decodings": decoding}
-        request = Request(**_stated({**given, **rows}))
-    scoring = None
-    if not answers_only:
-        from dialbench.scoring.resources import ScoringSettings
-
-        resources: dict[str, Any] = {
-            "vectors": vectors,
-            "nli": nli,
-            "bert_model": bert_model,
-            "mauve_model": mauve_model,
-        }
-        chosen = {"metrics": metrics} if metrics else {}
-        scoring = ScoringSettings.of(**request.scoring | chosen, **resources)
+        request = Request(**stated(**given, **rows))
     outcome = run_bench(
         request,
         out=out,
         device=device,
         jobs=jobs,
-        scoring=scoring,
+        scoring=ScoringOptions(**request.scoring | stated(**options)),
         overwrite=overwrite,  # type: ignore[arg-type]
         progress=progress,  # type: ignore[arg-type]
         formats=formats,
@@ -156,11 +184,6 @@ def run(
     return 1 if outcome.failed else 0
 
 
-def _stated(given: dict[str, Any]) -> dict[str, Any]:
-    """What the user wrote; the rest is decided elsewhere."""
-    return {key: value for key, value in given.items() if value is not None}
-
-
 def _refuse_beside_suite(**options: str | None) -> None:
     for name, value in options.items():
         if value is not None:
@@ -172,9 +195,13 @@ def _refuse_beside_suite(**options: str | None) -> None:
 @click.command()
 @click.argument("runs", default="results/runs", type=click.Path(path_type=Path))
 @formats_option
-@click.option("--suite", metavar="NAME|FILE.toml", help="Ours beside a paper's table.")
-@click.option("--paper", metavar="NAME", help="With --table: the suite of that table.")
-@click.option("--table", metavar="NUMBER")
+@click.option(
+    "--suite",
+    metavar="NAME|FILE.toml",
+    help="Suite whose table to write, ours beside the printed one.",
+)
+@click.option("--paper", metavar="NAME", help="Paper whose table to write; with --table.")
+@click.option("--table", metavar="NUMBER", help="Number of the table in the paper; with --paper.")
 @click.option(
     "--judgements",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -186,7 +213,11 @@ def _refuse_beside_suite(**options: str | None) -> None:
     "--alpha", type=float, help="Level of significance.  [default: a suite's paper's, else 0.01]"
 )
 @click.option(
-    "--correction", type=click.Choice(["none", "holm"]), default="none", show_default=True
+    "--correction",
+    type=click.Choice(["none", "holm"]),
+    default="none",
+    show_default=True,
+    help="How to correct for many comparisons within a column.",
 )
 @click.option(
     "--no-printed",
@@ -195,7 +226,13 @@ def _refuse_beside_suite(**options: str | None) -> None:
 )
 @click.option("--standalone", is_flag=True, help="Also a PDF of every table; needs TeX.")
 @click.option("--no-conversations", is_flag=True, help="Leave all texts out of the HTML page.")
-@click.option("--out", type=click.Path(path_type=Path), default="reports", show_default=True)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default="reports",
+    show_default=True,
+    help="Folder of the tables and plots.",
+)
 def report(
     runs: Path,
     formats: tuple[str, ...],
@@ -249,7 +286,7 @@ def report(
         )
     elif no_printed:
         raise InputError(
-            "no printed table is asked for", where="--no-printed", hint="Add --suite NAME."
+            "it needs --suite or --table", where="--no-printed", hint="Add --suite NAME."
         )
     else:
         tables, written = reports.report(runs, **settings)

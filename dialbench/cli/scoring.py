@@ -8,22 +8,17 @@ from typing import Any
 import click
 
 from dialbench.cli.options import (
-    POSITIVE,
-    bert_option,
     data_option,
+    declared,
     json_option,
-    list_of,
-    mauve_option,
-    nli_option,
     print_files,
     print_json,
     print_tables,
+    stated,
 )
 from dialbench.errors import InputError
+from dialbench.scoring.options import ScoringOptions
 
-_vectors = click.option(
-    "--vectors", type=click.Path(path_type=Path), help="Word vectors of GloVe/word2vec."
-)
 _train = click.option(
     "--train",
     metavar="FILE|CORPUS",
@@ -33,31 +28,13 @@ _train = click.option(
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--metrics", callback=list_of(str), metavar="NAMES|all", help="Measures.")
-@click.option(
-    "--tokenizer", metavar="default|whitespace|parlai|bert|13a", help="[default: default]"
-)
-@click.option(
-    "--denominator",
-    type=click.Choice(["tokens", "ngrams"]),
-    help="What Distinct divides by.  [default: tokens; intra-dist-n: ngrams]",
-)
+@declared(ScoringOptions)
 @click.option(
     "--convention",
     metavar="paraformer|rl|dvs2s|dialogved|adand",
     help="The columns of a paper, as that paper computes them.",
 )
-@_vectors
 @_train
-@click.option("--vocabulary", type=POSITIVE, help="V of ead-n.  [default: words of --train]")
-@click.option(
-    "--sentence-model",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Folder of a sentence-transformers model.  [default: the extra offline]",
-)
-@nli_option
-@bert_option
-@mauve_option
 @click.option(
     "--paired-with",
     type=click.Path(path_type=Path),
@@ -75,48 +52,29 @@ _train = click.option(
 @json_option
 def score(
     files: tuple[Path, ...],
-    metrics: tuple[str, ...] | None,
-    tokenizer: str | None,
-    denominator: str | None,
     convention: str | None,
-    vectors: Path | None,
     train: str | None,
-    vocabulary: int | None,
-    sentence_model: Path | None,
-    nli: str | None,
-    bert_model: str | None,
-    mauve_model: str | None,
     paired_with: Path | None,
     corpus: str | None,
     shards: Path | None,
     data: Path | None,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Score finished responses, one JSONL FILE a system."""
-    choices: dict[str, Any] = {
-        "metrics": metrics,
-        "tokenizer": tokenizer,
-        "denominator": denominator,
-        "vocabulary": vocabulary,
-        "sentence_model": sentence_model,
-        "bert_model": bert_model,
-        "mauve_model": mauve_model,
-        "paired_with": paired_with,
-        "corpus": corpus,
-        "shards": shards,
-    }
-    given = {name: choice for name, choice in choices.items() if choice}
-    resources: dict[str, Any] = {"vectors": vectors, "train": train, "data": data, "nli": nli}
+    given = stated(paired_with=paired_with, corpus=corpus, shards=shards, **options)
+    resources = stated(train=train, data=data)
     if convention:
+        for_papers = {name: given.pop(name) for name in ("vectors", "nli") if name in given}
         _refuse("--convention", given)
-        _score_under(convention, files, resources, as_json)
+        _score_under(convention, files, resources | for_papers, as_json)
         return
-    if metrics == ("all",):
+    if given.get("metrics") == ("all",):
         from dialbench.metrics import registry
 
         given["metrics"] = registry.names()
     if shards:
-        _refuse("--shards", {"paired_with": paired_with} if paired_with else {})
+        _refuse("--shards", stated(paired_with=paired_with))
         _write_shards(files, {**resources, **given}, as_json)
         return
     from dialbench.scoring.score import score as score_files
@@ -178,9 +136,8 @@ def _refuse(beside: str, given: dict[str, Any]) -> None:
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@_vectors
+@declared(ScoringOptions, "vectors", "nli")
 @_train
-@nli_option
 @data_option
 @json_option
 def conventions(

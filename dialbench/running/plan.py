@@ -73,11 +73,10 @@ class Request:
 
     @property
     def scoring(self) -> dict[str, Any]:
-        """What `ScoringSettings.of` takes from here."""
-        settings: dict[str, Any] = {"data": self.data, "samples": self.samples}
-        if self.suite:
-            settings |= {"metrics": self.suite.metrics, "denominator": self.suite.denominator}
-        return settings
+        """The options of scoring that follow from it, as fields of `ScoringOptions`."""
+        suite = self.suite
+        own = {"metrics": suite.metrics, "denominator": suite.denominator} if suite else {}
+        return {"data": self.data, **own}
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,8 @@ from dialbench.records import Job, Score
 from dialbench.running.plan import Dataset, Plan
 from dialbench.running.progress import Board
 from dialbench.scoring.evaluation import score_responses
-from dialbench.scoring.resources import ScoringSettings, build_metrics
+from dialbench.scoring.options import ScoringOptions
+from dialbench.scoring.resources import build_metrics, usual_metrics
 from dialbench.scoring.score import scoring_key
 from dialbench.store.layout import Store
 
@@ -19,15 +20,16 @@ from dialbench.store.layout import Store
 class Scorer:
     """Scores what a plan answered on one corpus, unless it is scored already."""
 
-    def __init__(self, dataset: Dataset, settings: ScoringSettings, store: Store) -> None:
+    def __init__(self, dataset: Dataset, options: ScoringOptions, store: Store) -> None:
         # Always counted: tables crown no system that gives hardly any different responses.
-        asked = settings.metrics
-        self.names = asked if "different" in asked else ("different", *asked)
-        self.dataset, self.store, settings = dataset, store, replace(settings, metrics=self.names)
+        chosen = options.metrics
+        names = usual_metrics(dataset.samples) if chosen is None else tuple(chosen)
+        self.names = names if "different" in names else ("different", *names)
+        self.dataset, self.store = dataset, store
         self.told = [SYSTEM_METRICS[name] for name in self.names if name in SYSTEM_METRICS]
         whole = whole_training_split(dataset.corpus)
         self.metrics = build_metrics(
-            settings.of_responses(),
+            replace(options, metrics=[n for n in self.names if n not in SYSTEM_METRICS]),
             dataset.train if dataset.learnt_from else whole,
             store.root / "vectors",
             store.root / "judged",

@@ -19,7 +19,8 @@ from dialbench.metrics.diversity import Denominator
 from dialbench.metrics.meteor15 import MeteorProgram
 from dialbench.records import Score, Split
 from dialbench.scoring.evaluation import score_responses
-from dialbench.scoring.resources import ScoringSettings, build_metrics
+from dialbench.scoring.options import ScoringOptions
+from dialbench.scoring.resources import build_metrics
 from dialbench.scoring.score import plain, system_of
 
 _Recipe = tuple[str, Denominator]
@@ -204,7 +205,7 @@ def score_under(
     split = training_split(train, data)
     built = {
         recipe: build_metrics(
-            ScoringSettings.of(
+            ScoringOptions(
                 metrics=measures,
                 tokenizer=recipe[0],
                 denominator=recipe[1],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,15 +13,14 @@ from dialbench.corpora.training_text import turns_of
 from dialbench.errors import InputError
 from dialbench.metrics import registry
 from dialbench.metrics.base import Metric
-from dialbench.metrics.diversity import Denominator
 from dialbench.metrics.libraries import BertModel, MauveModel
 from dialbench.metrics.meteor15 import MeteorProgram
 from dialbench.metrics.novelty import Training
 from dialbench.metrics.semantic import SentenceModel
 from dialbench.metrics.settings import MetricSettings
-from dialbench.metrics.system import SYSTEM_METRICS
 from dialbench.metrics.wordnet import WordNet
 from dialbench.records import Split, fingerprint_of
+from dialbench.scoring.options import ScoringOptions
 from dialbench.text import vectors as word_vectors
 from dialbench.text.tokenizer import tokenizer as find_tokenizer
 from dialbench.text.vectors import Vectors
@@ -37,91 +35,25 @@ _NO_VECTORS = (
 _NO_TRAINING = "no training text: give a corpus or file with --train"
 
 
-@dataclass(frozen=True)
-class ScoringSettings:
-    """What is measured and how; plain values only, so that it can be stored and fingerprinted.
-
-    Attributes:
-        metrics: names of the measures, in the order of the columns.
-        tokenizer: name of the tokeniser for responses, references and training text.
-        denominator: what Distinct divides by; None: tokens, within one response n-grams.
-        vectors: a file of word vectors; None trains them on the training split.
-        data: the data folder, where WordNet is looked for first; None = $DIALBENCH_DATA or the
-            user cache.
-        vocabulary: V of ead-n; None takes the number of words of the training split.
-        sentence_model: folder of a sentence-transformers model; None takes that of the extra
-            `offline`.
-        nli: the judge of ue: a folder or a name in the local cache of the Hub; None takes the
-            embedded one.
-        bert_model, mauve_model: of bertscore and mauve, likewise; None gives them no value.
-    """
-
-    metrics: tuple[str, ...] = registry.DEFAULT
-    tokenizer: str = "default"
-    denominator: Denominator | None = None
-    vectors: str | None = None
-    data: str | None = None
-    vocabulary: int | None = None
-    sentence_model: str | None = None
-    nli: str | None = None
-    bert_model: str | None = None
-    mauve_model: str | None = None
-
-    @classmethod
-    def of(
-        cls,
-        *,
-        metrics: Iterable[str] | None = None,
-        tokenizer: str = "default",
-        denominator: Denominator | None = None,
-        vectors: str | Path | None = None,
-        data: str | Path | None = None,
-        vocabulary: int | None = None,
-        sentence_model: str | Path | None = None,
-        nli: str | Path | None = None,
-        bert_model: str | Path | None = None,
-        mauve_model: str | Path | None = None,
-        samples: int = 1,
-    ) -> ScoringSettings:
-        """The settings in what users write: paths of either kind, None for the usual measures.
-
-        These include those within contexts if several responses (`samples`) were drawn to each.
-        """
-        usual = (*registry.DEFAULT, *registry.WITHIN) if samples > 1 else registry.DEFAULT
-        return cls(
-            usual if metrics is None else tuple(metrics),
-            tokenizer,
-            denominator,
-            _text(vectors),
-            _text(data),
-            vocabulary,
-            *map(_text, (sentence_model, nli, bert_model, mauve_model)),
-        )
-
-    def of_responses(self) -> ScoringSettings:
-        """The same without the measures that a run tells beside the responses."""
-        measured = tuple(name for name in self.metrics if name not in SYSTEM_METRICS)
-        return replace(self, metrics=measured)
-
-
-def _text(path: str | Path | None) -> str | None:
-    return None if path is None else str(path)
+def usual_metrics(samples: int = 1) -> tuple[str, ...]:
+    """The metrics of a run that names none; with several samples also those within contexts."""
+    return (*registry.DEFAULT, *registry.WITHIN) if samples > 1 else registry.DEFAULT
 
 
 def build_metrics(
-    settings: ScoringSettings,
+    options: ScoringOptions,
     train: Split | None = None,
     cache: Path | None = None,
     judged: Path | None = None,
     vector_text: Split | None = None,
 ) -> list[Metric[Any]]:
-    """The measures of the settings, with the resources they need.
+    """The metrics of the options, with the resources they need.
 
     Resources are loaded or trained only if a measure needs them. A measure whose resource is
     missing is made all the same; its value is NaN with a reason.
 
     Args:
-        settings: what to measure.
+        options: what to compute, metrics of responses alone.
         train: the training split, for novelty and the V of ead-n.
         cache: folder for trained vectors, under a name derived from text and parameters.
         judged: folder for what the judge said, so that no pair is judged twice.
@@ -132,12 +64,13 @@ def build_metrics(
         UnknownName: there is no measure or tokeniser of that name.
         InputError: the file of vectors, WordNet, the sentence model or the judge cannot be used.
     """
-    tokenize = find_tokenizer(settings.tokenizer)
-    needed = registry.needs(settings.metrics)
-    resources: dict[str, Any] = {"vocabulary": settings.vocabulary}
+    tokenize = find_tokenizer(options.tokenizer)
+    names = usual_metrics() if options.metrics is None else options.metrics
+    needed = registry.needs(names)
+    resources: dict[str, Any] = {"vocabulary": options.vocabulary}
     if "vectors" in needed:
         text = train if vector_text is None else vector_text
-        found = _vectors(settings, _tokens(text, tokenize), cache)
+        found = _vectors(options, _tokens(text, tokenize), cache)
         resources |= zip(("vectors", "missing_vectors"), found, strict=True)
     if "train" in needed:
         token_lists = _tokens(train, tokenize)
@@ -145,23 +78,27 @@ def build_metrics(
         reason = _NO_TRAINING if train is None else "the corpus has no training text"
         resources |= {"training": training, "missing_training": reason}
     if "sentences" in needed:
-        folder = settings.sentence_model
+        folder = options.sentence_model
         resources["sentences"] = SentenceModel.find(Path(folder) if folder else None)
     if "judge" in needed:
-        resources |= _judge(settings.nli, judged)
+        resources |= _judge(_text(options.nli), judged)
     if "bert" in needed:
-        resources["bert"] = BertModel.find(settings.bert_model)
+        resources["bert"] = BertModel.find(_text(options.bert_model))
     if "mauve" in needed:
-        resources["mauve"] = MauveModel.find(settings.mauve_model)
-    data = data_folder(Path(settings.data) if settings.data else None)
+        resources["mauve"] = MauveModel.find(_text(options.mauve_model))
+    data = data_folder(Path(options.data) if options.data else None)
     if "wordnet" in needed:
         resources["wordnet"] = WordNet.find(data)
     if "meteor" in needed:
         resources["meteor"] = MeteorProgram.find(data)
     return registry.create(
-        settings.metrics,
-        MetricSettings(settings.tokenizer, settings.denominator, **resources),
+        names,
+        MetricSettings(options.tokenizer, options.denominator, **resources),
     )
+
+
+def _text(path: str | Path | None) -> str | None:
+    return None if path is None else str(path)
 
 
 def _judge(model: str | None, judged: Path | None) -> dict[str, Any]:
@@ -179,11 +116,11 @@ def _tokens(split: Split | None, tokenize: Callable[[str], list[str]]) -> list[l
 
 
 def _vectors(
-    settings: ScoringSettings, token_lists: list[list[str]] | None, cache: Path | None
+    options: ScoringOptions, token_lists: list[list[str]] | None, cache: Path | None
 ) -> tuple[Vectors | None, str]:
     """The word vectors, or None and why there are none."""
-    if settings.vectors is not None:
-        return word_vectors.load(Path(settings.vectors), where="--vectors"), ""
+    if options.vectors is not None:
+        return word_vectors.load(Path(options.vectors), where="--vectors"), ""
     if token_lists is None:
         return None, _NO_VECTORS
     if (count := sum(map(len, token_lists))) < LEAST_TOKENS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,12 @@ from dialbench.corpora.training_text import training_split
 from dialbench.files.responses import read_answers, read_responses
 from dialbench.metrics import registry
 from dialbench.metrics.base import Metric
-from dialbench.metrics.diversity import Denominator
 from dialbench.metrics.system import SystemMetric
 from dialbench.records import Score, Split
 from dialbench.scoring.evaluation import score_responses
+from dialbench.scoring.options import ScoringOptions
 from dialbench.scoring.paired import compared
-from dialbench.scoring.resources import ScoringSettings, build_metrics
+from dialbench.scoring.resources import build_metrics
 
 DEFAULT = registry.DEFAULT
 SCORED = registry.SCORED
@@ -36,73 +37,53 @@ def scoring_key(
 def score(
     files: Sequence[str | Path],
     *,
-    metrics: Iterable[str] | None = None,
-    tokenizer: str = "default",
-    denominator: Denominator | None = None,
-    vectors: str | Path | None = None,
     train: Split | str | Path | None = None,
-    data: str | Path | None = None,
     cache: Path | None = None,
     corpus: str | None = None,
-    vocabulary: int | None = None,
-    sentence_model: str | Path | None = None,
-    nli: str | Path | None = None,
-    bert_model: str | Path | None = None,
-    mauve_model: str | Path | None = None,
     paired_with: str | Path | None = None,
+    **options: Any,
 ) -> list[dict[str, Any]]:
-    """Scores files of responses (JSON lines) and says so in plain values.
+    """Scores files of responses (JSON lines) and returns plain values.
 
     Args:
         files: the files; each is one system, called by the stem of its name.
-        metrics: names of the measures; None = all but those that need a model of sentences and
-            the variants of single papers, and those within contexts only where several responses
-            to a context are given.
-        tokenizer: name of the tokeniser.
-        denominator: what Distinct divides by; None: tokens, within one response n-grams.
-        vectors: a file of word vectors.
         train: training text for novelty, ead-n and, where no file is given, word vectors: a
             split, the name of a corpus or a file of conversations.
-        data: the data folder, for WordNet and corpora; None = $DIALBENCH_DATA or the user cache.
         cache: folder for trained word vectors.
         corpus: what the responses answer, if known.
-        vocabulary: V of ead-n; None = the number of words of the training text.
-        sentence_model: folder of a sentence-transformers model; None = that of the extra
-            `offline`.
-        nli: the judge of ue: a folder or a name in the local cache of the Hub; None = the
-            embedded one.
-        bert_model: the encoder of bertscore: a folder or a name in the local cache of the Hub.
-        mauve_model: the language model of mauve, likewise.
         paired_with: responses to the same contexts that every file is compared with.
+        options: fields of `ScoringOptions`. Without `metrics` all but those that need a model of
+            sentences and the variants of single papers; those within contexts only where several
+            responses to a context are given.
 
     Returns:
         For each file `{"system", "corpus", "metrics": {name: {"value", "signature", "n",
         "interval", "reason"}}}`; values are fractions, not rounded, None where not available,
         and only then there is a reason. With `paired_with` also `{"paired_with", "compared"}`:
-        the other system, and how far they differ in each measure; where there is no p, a reason.
+        the other system, and how far they differ in each metric; where there is no p, a reason.
 
     Raises:
         InputError: a file, name or argument cannot be used.
+        TypeError: there is no option of a name in `options`.
     """
-    settings = ScoringSettings.of(
-        metrics=measures_of(files) if metrics is None else metrics,
-        tokenizer=tokenizer,
-        denominator=denominator,
-        vectors=vectors,
-        data=data,
-        vocabulary=vocabulary,
-        sentence_model=sentence_model,
-        nli=nli,
-        bert_model=bert_model,
-        mauve_model=mauve_model,
-    )
-    built = build_metrics(settings, training_split(train, data), cache)
+    chosen = for_files(files, **options)
+    built = build_metrics(chosen, training_split(train, chosen.data), cache)
     reports = [_report(Path(file), built, corpus) for file in files]
     if paired_with is not None:
         base = Path(paired_with)
         for file, report in zip(map(Path, files), reports, strict=True):
             report |= {"paired_with": system_of(base), "compared": compared(file, base, built)}
     return reports
+
+
+def for_files(files: Iterable[str | Path], **options: Any) -> ScoringOptions:
+    """The options of a scoring of files, the usual metrics of such files named.
+
+    Raises:
+        InputError: a file cannot be read.
+    """
+    chosen = ScoringOptions(**options)
+    return replace(chosen, metrics=measures_of(files)) if chosen.metrics is None else chosen
 
 
 def measures_of(files: Iterable[str | Path]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple, replace
 from itertools import pairwise
 from pathlib import Path
@@ -27,8 +27,8 @@ from dialbench.metrics.base import Metric, read
 from dialbench.metrics.packed import Shard, load, save
 from dialbench.records import Answers, Score, Split
 from dialbench.scoring.evaluation import score_statistics
-from dialbench.scoring.resources import ScoringSettings, build_metrics
-from dialbench.scoring.score import measures_of, report_of, system_of
+from dialbench.scoring.resources import build_metrics
+from dialbench.scoring.score import for_files, report_of, system_of
 
 _DIGITS = re.compile(r"(\d+)")
 _SAME = "Score all shards with the same options."
@@ -38,11 +38,9 @@ def write(
     files: Sequence[Path],
     folder: Path,
     *,
-    metrics: Iterable[str] | None = None,
     train: Split | str | Path | None = None,
-    data: str | Path | None = None,
     corpus: str | None = None,
-    **choices: Any,
+    **options: Any,
 ) -> Iterator[Path]:
     """Counts files of responses and writes a shard for each.
 
@@ -50,11 +48,9 @@ def write(
         files: responses as JSON lines; each bears the id of its example, by which shards merge.
         folder: where the shards go. Their names end in digits of a checksum of what was counted,
             so that none takes another one's place and the same responses get the same name.
-        metrics: as of `dialbench.scoring.score`.
-        train: likewise.
-        data: likewise.
+        train: as of `dialbench.score`.
         corpus: what the responses answer, if known.
-        choices: other arguments of `ScoringSettings.of`.
+        options: as of `dialbench.score`.
 
     Yields:
         Each shard's path once it is written.
@@ -63,9 +59,8 @@ def write(
         InputError: a file, name or argument cannot be used, or a response bears no id.
         StorageError: the disk refuses.
     """
-    names = measures_of(files) if metrics is None else metrics
-    settings = ScoringSettings.of(metrics=names, data=data, **choices)
-    built = build_metrics(settings, training_split(train, data))
+    chosen = for_files(files, **options)
+    built = build_metrics(chosen, training_split(train, chosen.data))
     for file in files:
         shard, checksum = _counted(file, built, corpus)
         path = folder / f"{shard.system}-{checksum[:12]}.shard"

@@ -16,7 +16,7 @@ from dialbench.bench import run
 from dialbench.checking.findings import Comparison
 from dialbench.errors import InputError, StorageError
 from dialbench.running.plan import Request
-from dialbench.scoring.resources import ScoringSettings
+from dialbench.scoring.options import ScoringOptions
 from dialbench.store import baselines
 
 TINY = """
@@ -47,7 +47,7 @@ def go(folder: Path, out: str, models: str = MODELS, **request: Any) -> Path:
         Request(models=models, preset=str(folder / "tiny.toml"), **request),
         out=folder / out,
         device="cpu",
-        scoring=ScoringSettings(metrics=("length", "dist-2", "rouge-l")),
+        scoring=ScoringOptions(metrics=("length", "dist-2", "rouge-l")),
         formats=(),
     )
     return folder / out

@@ -10,7 +10,8 @@ from dialbench.errors import InputError
 from dialbench.metrics import registry
 from dialbench.metrics.system import SYSTEM_METRICS
 from dialbench.records import Decoding, Example, Job, Responses, Result, Score
-from dialbench.scoring.resources import ScoringSettings, build_metrics
+from dialbench.scoring.options import ScoringOptions
+from dialbench.scoring.resources import build_metrics
 
 JOB = Job("a", "demo", 1, Decoding(), "quick")
 CURVE = [
@@ -99,7 +100,6 @@ def test_none_has_the_name_of_a_measure_of_responses():
 
 
 def test_responses_alone_do_not_tell_it():
-    settings = ScoringSettings.of(metrics=["length", "perplexity"])
+    settings = ScoringOptions(metrics=["length", "perplexity"])
     with pytest.raises(InputError, match=r"--metrics: perplexity is a metric of a run, "):
         build_metrics(settings)
-    assert [metric.name for metric in build_metrics(settings.of_responses())] == ["length"]

@@ -13,7 +13,8 @@ from dialbench.corpora.training_text import training_split, turns_of
 from dialbench.errors import InputError
 from dialbench.records import Example, Split
 from dialbench.scoring.evaluation import score_responses
-from dialbench.scoring.resources import ScoringSettings, build_metrics
+from dialbench.scoring.options import ScoringOptions
+from dialbench.scoring.resources import build_metrics
 
 TURNS = [f"r{i} d e f" for i in range(10)]
 DIALOGUES = [{"turns": [f"q{i} a b c", turn]} for i, turn in enumerate(TURNS)]
@@ -37,7 +38,7 @@ def text_of(train):
 def test_all_of_a_file_is_training_text(file):
     train = training_split(file(*DIALOGUES))
     names = ("novelty", "copy-rate", "ead-1")
-    built = build_metrics(ScoringSettings(names, "whitespace"), train)
+    built = build_metrics(ScoringOptions(names, "whitespace"), train)
     said = [(Example(str(i), str(i), ("x",), ("y",)), turn) for i, turn in enumerate(TURNS)]
     scores = score_responses(said, built)
     assert (scores["novelty"].value, scores["copy-rate"].value) == (0, 1)

