@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
@@ -67,6 +67,7 @@ class Metric(ABC, Generic[S]):
         bounds: the lowest and highest value that is possible.
         interacting: whether what a response adds to the value depends on which others there are,
             as with different n-grams; the variance of such values needs a correction.
+        choices: fields of `MetricSettings` that build it anew, for scoring its statistics.
         missing: what it would need but was not given; its value is NaN then, whatever the text.
         version: raised when a change of the code changes the value.
     """
@@ -83,6 +84,7 @@ class Metric(ABC, Generic[S]):
     def __init__(self, name: str, recipe: str, tokenizer: str) -> None:
         self.name = name
         self.tokenizer = tokenizer
+        self.choices: Mapping[str, Any] = {"tokenizer": tokenizer}
         self.signature = f"{recipe}|tok:{tokenizer}|v:{self.version}"
 
     @abstractmethod

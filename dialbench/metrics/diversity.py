@@ -13,7 +13,6 @@ from dialbench.metrics.base import BLOCK_TOKENS, POSITIVE, SHARE, MeanMetric
 from dialbench.metrics.frequencies import Frequencies, FrequencyMetric
 from dialbench.metrics.info import SATURATED, MetricInfo
 from dialbench.metrics.ngrams import distinct, ngram_counts, ngrams, renumber
-from dialbench.metrics.settings import MetricSettings
 from dialbench.metrics.texts import Ragged, Texts
 from dialbench.records import Tally
 
@@ -249,11 +248,13 @@ def _intra_distinct(n: int) -> MetricInfo:
 
 
 def _adjusted(n: int) -> MetricInfo:
-    def make(s: MetricSettings) -> ExpectationAdjusted:
-        kinds = s.training.kinds if s.training and s.vocabulary is None else s.vocabulary
-        return ExpectationAdjusted(n, s.tokenizer, kinds, s.missing_training)
-
-    return MetricInfo(f"ead-{n}", f"EAD-{n}", "Diversity", ExpectationAdjusted, make)
+    return MetricInfo(
+        f"ead-{n}",
+        f"EAD-{n}",
+        "Diversity",
+        ExpectationAdjusted,
+        lambda s: ExpectationAdjusted(n, s.tokenizer, s.kinds, s.missing_training),
+    )
 
 
 def _rarefied(n: int) -> MetricInfo:

@@ -52,8 +52,8 @@ class MetricInfo:
         return self.kind.needs
 
     def create(self, settings: MetricSettings) -> Metric[Any]:
-        """The metric itself."""
-        if self.make is not None:
-            return self.make(settings)
+        """The metric itself, which knows the choices that it was built with."""
         build: Callable[[str], Metric[Any]] = self.kind
-        return build(settings.tokenizer)
+        metric = build(settings.tokenizer) if self.make is None else self.make(settings)
+        metric.choices = settings.choices
+        return metric

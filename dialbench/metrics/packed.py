@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, PositiveInt, TypeAdapter, ValidationError
 
 from dialbench.errors import InputError, first_line
 from dialbench.files.atomic import atomic_write
@@ -23,7 +23,7 @@ from dialbench.files.lines import require_file
 from dialbench.metrics.base import Dense, Metric
 from dialbench.metrics.texts import Interner, Paired, Ragged, Texts
 
-VERSION = 1
+VERSION = 2
 _ARRAYS = {
     "responses": np.int32,
     "response_offsets": np.int64,
@@ -37,16 +37,28 @@ _STRINGS = TypeAdapter(list[str])
 Arrays = dict[str, NDArray[Any]]
 
 
+class Choices(BaseModel):
+    """What a metric was built with, resources apart: fields of `MetricSettings`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    tokenizer: str
+    denominator: Literal["tokens", "ngrams"] | None = None
+    vocabulary: PositiveInt | None = None
+
+
 class Measured(BaseModel):
-    """What a measure says of itself, and where its statistics are.
+    """What a metric says of itself, and where its statistics are.
 
     Attributes:
+        choices: what it was built with.
         kind: tokens of the responses, or these with the references', or numbers of its own.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     signature: str
+    choices: Choices
     missing: str
     kind: Literal["responses", "pairs", "numbers"]
 
@@ -97,6 +109,7 @@ class Shard:
         measures = {
             metric.name: Measured(
                 signature=metric.signature,
+                choices=Choices(**metric.choices),
                 missing=metric.missing,
                 kind=_kind(counted[metric.name]),
             )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
 import dialbench.metrics
 from dialbench.errors import InputError, UnknownName
 from dialbench.metrics.base import Metric
-from dialbench.metrics.diversity import Denominator
 from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.settings import MetricSettings
 from dialbench.metrics.system import SYSTEM_METRICS, SystemMetric
@@ -44,7 +43,6 @@ SCORED = (
 """Those of finished responses: those that need no model but the judge, without papers' variants."""
 WITHIN = (*(f"within-dist-{n}" for n in (1, 2)), "within-self-bleu")
 """Those added to either where several responses to a context were drawn."""
-_DENOMINATORS: dict[str, Denominator] = {"tokens": "tokens", "ngrams": "ngrams"}
 
 
 def _declared() -> Iterator[MetricInfo]:
@@ -86,25 +84,21 @@ def create(
     return [info(name, where=where).create(settings) for name in chosen]
 
 
-def restore(name: str, signature: str, missing: str) -> Metric[Any]:
-    """A metric that was made elsewhere, for scoring its statistics; it can make none itself.
+def restore(
+    name: str, choices: Mapping[str, Any], signature: str, missing: str = ""
+) -> Metric[Any]:
+    """A metric built elsewhere, for scoring its statistics; it has none of its resources.
 
     Args:
         name: of the metric.
-        signature: what it said of itself.
+        choices: what it was built with, as its `choices`.
+        signature: its signature there.
         missing: what it would have needed.
 
     Raises:
         InputError: there is no such metric here, or it is computed otherwise.
     """
-    fields = dict(field.partition(":")[::2] for field in signature.split("|"))
-    kinds = fields.get("V", "")
-    settings = MetricSettings(
-        fields.get("tok", ""),
-        _DENOMINATORS.get(fields.get("denominator", "")),
-        vocabulary=int(kinds) if kinds.isdecimal() and len(kinds) < 19 else None,
-    )
-    metric = info(name).create(settings)
+    metric = info(name).create(MetricSettings(**choices))
     if not _same_but_for_resources(signature, metric.signature):
         hint = f"Here it is {metric.signature!r}: score anew with one version of dialbench."
         raise InputError(f"{name} was computed as {signature!r}", hint=hint)

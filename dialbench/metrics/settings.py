@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dialbench.metrics.diversity import Denominator
@@ -52,6 +53,22 @@ class MetricSettings:
     mauve: MauveModel | None = None
     judge: Judge | None = None
     missing_judge: str = "no NLI model was given"
+
+    @property
+    def kinds(self) -> int | None:
+        """V of ead-n; None where neither it nor training text was given."""
+        if self.vocabulary is not None or self.training is None:
+            return self.vocabulary
+        return self.training.kinds
+
+    @property
+    def choices(self) -> Mapping[str, Any]:
+        """What builds a metric anew where its resources are not needed: fields and their values."""
+        return {
+            "tokenizer": self.tokenizer,
+            "denominator": self.denominator,
+            "vocabulary": self.kinds,
+        }
 
     @cached_property
     def verdicts(self) -> Verdicts | None:

@@ -92,7 +92,10 @@ def merge(paths: Sequence[Path], system: str | None = None) -> dict[str, Any]:
     whole = Shard.concatenate([shard for _, shard in shards])
     if len(shards) > 1:
         whole = whole[np.array(sorted(range(len(whole)), key=lambda i: _natural(whole.ids[i])))]
-    metrics = [registry.restore(n, m.signature, m.missing) for n, m in whole.measures.items()]
+    metrics = [
+        registry.restore(name, measured.choices.model_dump(), measured.signature, measured.missing)
+        for name, measured in whole.measures.items()
+    ]
     counted = ((metric, whole.statistics(metric.name)) for metric in metrics)
     scores = score_statistics(counted, whole.dialogues)
     if reason := _disorder(shards):

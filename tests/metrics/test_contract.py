@@ -172,10 +172,10 @@ def test_needs_are_known_before_anything_is_loaded():
     assert needs(["emb-greedy", "meteor", "emb-average"]) == {"vectors", "wordnet"}
 
 
-def test_a_measure_restored_from_its_signature_scores_the_same_statistics(texts_of, every_metric):
+def test_a_metric_restored_from_its_choices_scores_the_same_statistics(texts_of, every_metric):
     texts = texts_of(["a b a", "c", "", "a b"], [("a",), (), ("b c", "a"), ("a b",)])
     for metric in [*every_metric(*names()), *create(names(), MetricSettings("whitespace"))]:
-        restored = restore(metric.name, metric.signature, metric.missing)
+        restored = restore(metric.name, metric.choices, metric.signature, metric.missing)
         statistics = metric.statistics(texts)
         assert same(restored.score(statistics), metric.score(statistics)), metric.name
         assert restored.reason(statistics) == metric.reason(statistics)
@@ -188,9 +188,9 @@ def test_a_measure_restored_from_its_signature_scores_the_same_statistics(texts_
 )
 def test_a_measure_of_another_recipe_is_not_restored(signature):
     with pytest.raises(InputError, match=r"length was computed as .*Here it is"):
-        restore("length", signature, "")
+        restore("length", {"tokenizer": "default"}, signature)
 
 
 def test_an_unknown_measure_is_not_restored():
     with pytest.raises(UnknownName, match=r"unknown metric 'lenght'.*'length'"):
-        restore("lenght", "lenght|tok:default|v:1", "")
+        restore("lenght", {}, "lenght|tok:default|v:1")

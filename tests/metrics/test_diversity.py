@@ -80,7 +80,7 @@ def test_intra_is_per_n_gram_unless_tokens_are_asked_for(texts_of, n):
         np.testing.assert_array_equal(metric.per_response(metric.statistics(texts)), expected)
         divided = "|denominator:tokens" if denominator == "tokens" else ""
         assert metric.signature == f"intra-dist-{n}|scope:response{divided}|tok:whitespace|v:1"
-        assert restore(metric.name, metric.signature, "").signature == metric.signature
+        assert restore(metric.name, metric.choices, metric.signature).signature == metric.signature
 
 
 def test_the_signature_names_the_denominator_and_the_tokeniser():

@@ -243,8 +243,8 @@ class TestFile:
             load(tmp_path / "none.shard")
 
     def test_another_version_is_named(self, shard, monkeypatch):
-        monkeypatch.setattr("dialbench.metrics.packed.VERSION", 2)
-        with pytest.raises(InputError, match="version 1, this dialbench reads 2"):
+        monkeypatch.setattr("dialbench.metrics.packed.VERSION", 3)
+        with pytest.raises(InputError, match="version 2, this dialbench reads 3"):
             load(shard)
 
 
