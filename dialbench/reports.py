@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dialbench.errors import InputError
 from dialbench.records import Result, Table
+from dialbench.reporting.defaults import DEFAULT_ALPHA
 from dialbench.reporting.formats.names import FORMATS
 from dialbench.running.plan import setting_of
 from dialbench.store.layout import Store
@@ -21,7 +21,7 @@ def report(
     *,
     out: Path | str = "reports",
     formats: Sequence[str] = FORMATS,
-    alpha: float = 0.01,
+    alpha: float = DEFAULT_ALPHA,
     correction: Correction = "none",
     conversations: bool = True,
     standalone: bool = False,
@@ -48,7 +48,7 @@ def report(
     from dialbench.reporting.tables.results import build
 
     store = Store(Path(runs))
-    results = _results(store)
+    results = store.require_results()
     settings: dict[str, list[Result]] = {}
     for result in results:
         settings.setdefault(setting_of(result.job), []).append(result)
@@ -89,7 +89,7 @@ def report_suite(
         corpus: where the suite was run in place of the paper's own corpora.
         out: where tables, and plots of our values, go.
         formats: as of `report`.
-        alpha: level of significance of our marks; by default the paper's, else 0.01.
+        alpha: level of significance of our marks; by default the paper's, else `DEFAULT_ALPHA`.
         correction: as of `report`.
         conversations: as of `report`.
         printed: whether the paper's values stand beside ours; without them several corpora
@@ -112,7 +112,7 @@ def report_suite(
     store = Store(Path(runs))
     return reproduction.compare(
         asked,
-        _results(store),
+        store.require_results(),
         Path(out),
         formats,
         alpha=alpha,
@@ -122,14 +122,3 @@ def report_suite(
         printed=printed,
         standalone=standalone,
     )
-
-
-def _results(store: Store) -> list[Result]:
-    results = store.results()
-    if not results:
-        raise InputError(
-            "there are no results",
-            where=str(store.root),
-            hint="Name a folder that `run` wrote to.",
-        )
-    return results

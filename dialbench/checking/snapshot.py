@@ -45,10 +45,7 @@ def take(runs: Path) -> Baseline:
         StorageError: a file is damaged, trained systems included.
     """
     store = Store(runs)
-    results = store.results()
-    if not results:
-        hint = "Name a folder that `run` wrote to."
-        raise InputError("there are no results", where=str(runs), hint=hint)
+    results = store.require_results()
     examples: dict[str, list[str]] = {}
     entries = [_entry(store, result, examples) for result in results]
     return Baseline(provenance=provenance(), examples=examples, entries=entries)

@@ -250,7 +250,7 @@ def report(
 ) -> None:
     """Write the tables, plots and page of finished RUNS; nothing is computed anew."""
     from dialbench import reports
-    from dialbench.human.table import judged_report
+    from dialbench.human.table import human_table_report
     from dialbench.suites.suite import beside
 
     named = _named(paper, table)
@@ -270,7 +270,7 @@ def report(
                 where="--judgements",
                 hint="Write --paper paraformer --table 3, without --suite and --corpus.",
             )
-        tables, written = judged_report(
+        tables, written = human_table_report(
             *named,
             judgements,
             out,

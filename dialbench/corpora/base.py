@@ -17,6 +17,7 @@ from dialbench.corpora.overlap import dialogues_in_both, normalised, without_dia
 from dialbench.errors import InputError, UnknownName
 from dialbench.files.folders import data_folder as data_folder
 from dialbench.records import Dialogue, Example, Split
+from dialbench.text.wording import count_of
 
 Item = Dialogue | Example
 
@@ -72,11 +73,11 @@ class Contents:
         """The reader's own notes and those about what could not be used."""
         yield from self.notes
         if self._empty_turns:
-            yield f"{_count(self._empty_turns, 'empty turn')} dropped"
+            yield f"{count_of(self._empty_turns, 'empty turn')} dropped"
         dialogues = (item for items in self.items.values() for item in items)
         short = sum(isinstance(item, Dialogue) and len(item.turns) < 2 for item in dialogues)
         if short:
-            yield f"{_count(short, 'dialogue')} with fewer than two turns, giving no example"
+            yield f"{count_of(short, 'dialogue')} with fewer than two turns, giving no example"
 
 
 @dataclass(frozen=True, eq=False)
@@ -343,7 +344,3 @@ def _cleaned(corpus: Corpus) -> Corpus:
     )
     items = {**corpus.items, "test": kept}
     return replace(corpus, items=items, remarks=(*corpus.remarks, remark))
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"

@@ -20,6 +20,7 @@ from dialbench.corpora.base import Card, Contents, Item, names
 from dialbench.corpora.files import SPLITS, plain_or_packed, read_lines
 from dialbench.errors import InputError
 from dialbench.files.lines import hint_for
+from dialbench.files.validation import first_fault
 from dialbench.records import Dialogue, Example
 
 _FORM = 'Write {"turns": [...]} or {"context": [...], "references": [...]}.'
@@ -169,11 +170,10 @@ def _validated(text: str, where: str) -> _Line:
     try:
         return _Line.model_validate_json(text)
     except ValidationError as error:
-        fault = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(step) for step in fault["loc"])
-        message = fault["msg"].removeprefix("Value error, ")
+        fault = first_fault(error)
+        message = fault.message.removeprefix("Value error, ")
         raise InputError(
-            f"{place}: {message}" if place else message,
+            f"{fault.field}: {message}" if fault.path else message,
             where=where,
             hint=hint_for(message, _FORM),
         ) from None

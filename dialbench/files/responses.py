@@ -14,6 +14,7 @@ from typing_extensions import TypedDict
 from dialbench.errors import InputError, SystemFailed
 from dialbench.files.atomic import atomic_file
 from dialbench.files.lines import hint_for, raw_lines
+from dialbench.files.validation import first_fault
 from dialbench.records import Answers, Example
 
 
@@ -193,8 +194,7 @@ def _fault(line: bytes, error: ValidationError) -> str:
         line.decode("utf-8")
     except UnicodeDecodeError as undecodable:
         return f"byte {undecodable.start + 1} of the line is not UTF-8"
-    first = error.errors(include_url=False)[0]
-    if not first["loc"]:
-        return "not a JSON object" if first["type"] == "dict_type" else f"not JSON: {first['msg']}"
-    field = ".".join(map(str, first["loc"]))
-    return f"field {field!r}: {first['msg'][0].lower()}{first['msg'][1:]}"
+    fault = first_fault(error)
+    if not fault.path:
+        return "not a JSON object" if fault.kind == "dict_type" else f"not JSON: {fault.message}"
+    return f"field {fault.field!r}: {fault.message[0].lower()}{fault.message[1:]}"

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from dialbench.errors import InputError, UnknownName
 from dialbench.files.lines import open_file
 from dialbench.files.loads import loads
+from dialbench.files.validation import first_fault
 
 _Kind = TypeVar("_Kind", bound=BaseModel)
 
@@ -68,13 +69,13 @@ def check(
     try:
         return kind.model_validate(value)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        match first["loc"]:
+        fault = first_fault(error)
+        match fault.path:
             case (str(key), int(number), *rest) if place:
                 at = place(key, number) + "".join(f".{part}" for part in rest)
             case loc:
                 at = f"{where}:{_key(loc)}"
-        raise InputError(first["msg"], where=at) from None
+        raise InputError(fault.message, where=at) from None
 
 
 def _parse(text: bytes, where: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What people said of responses: a CSV or JSON-lines file with one judgement a line.
+"""Reads human judgements of responses: a CSV or JSON-lines file, one judgement a row.
 
 A judgement compares two systems on one example (`verdict` win, tie or loss, as `system` fared
 `against` the other) or rates one (`verdict` a number, `against` left out).
@@ -17,22 +17,24 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dialbench.errors import InputError
 from dialbench.files.lines import raw_lines
+from dialbench.files.validation import first_fault
 
-_FORM = "A line has judge, example, criterion, system, against and verdict (docs/reports.md)."
+_FORMAT = "A row has judge, example, criterion, system, against and verdict (docs/reports.md)."
 _VERDICTS = {"win": 1.0, "tie": 0.0, "loss": -1.0, "lose": -1.0}
-_NEEDED = ("judge", "example", "system", "verdict")
+_REQUIRED = ("judge", "example", "system", "verdict")
 
 
 @dataclass(frozen=True, slots=True)
-class Vote:
-    """A judgement.
+class Judgement:
+    """A person's judgement of one response, or of one response against another.
 
     Attributes:
         where: `path:line`.
-        judge, example: who judged what.
-        criterion: what was asked; "" if nothing in particular.
-        system: what was judged.
-        against: what it was compared with; "" in a rating.
+        judge: the name of the person.
+        example: the id of the context.
+        criterion: by which it was judged; "" if by none in particular.
+        system: whose response was judged.
+        against: the system it was compared with; "" in a rating.
         value: 1, 0 or -1 for a win, a tie or a loss of `system`; or the rating.
     """
 
@@ -45,8 +47,8 @@ class Vote:
     value: float
 
 
-class _Line(BaseModel):
-    # Ids and ratings may be numbers; what else a line tells is passed over.
+class _Fields(BaseModel):
+    # Ids and ratings may be numbers; further columns are passed over.
     model_config = ConfigDict(coerce_numbers_to_str=True, str_strip_whitespace=True)
 
     judge: str = Field(min_length=1)
@@ -57,44 +59,44 @@ class _Line(BaseModel):
     verdict: str = Field(min_length=1)
 
 
-def read_votes(path: Path) -> list[Vote]:
+def read_judgements(path: Path) -> list[Judgement]:
     """The judgements in a file: CSV with a header where its name says .csv, else JSON lines.
 
     Files whose name ends in .xz or .gz are unpacked.
 
     Raises:
         InputError: naming file and line: not readable, a field missing, a verdict that is none,
-            a judge who says the same thing twice, or no judgement in the whole file.
+            a judge who judges the same twice, or no judgement in the whole file.
     """
-    lines = _csv(path) if ".csv" in path.suffixes else _texts(path)
-    votes = [_vote(_checked(line, where), where) for where, line in lines if line]
-    if not votes:
-        raise InputError("there are no judgements in this file", where=str(path), hint=_FORM)
-    _refuse_twice(votes)
-    return votes
+    lines = _csv_rows(path) if ".csv" in path.suffixes else _decoded_lines(path)
+    judgements = [_judgement(_validated(row, where), where) for where, row in lines if row]
+    if not judgements:
+        raise InputError("there are no judgements in this file", where=str(path), hint=_FORMAT)
+    _require_unique(judgements)
+    return judgements
 
 
-def plain(name: str) -> str:
-    """A name as names are compared: case, blanks and punctuation do not count."""
+def normalised(name: str) -> str:
+    """A name without case, blanks and punctuation, as names are compared."""
     return "".join(c for c in name.casefold() if c.isalnum())
 
 
-def _csv(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    reader = csv.DictReader((text for _, text in _texts(path)), strict=True)
+def _csv_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    reader = csv.DictReader((text for _, text in _decoded_lines(path)), strict=True)
     try:
-        for name in _NEEDED:
+        for name in _REQUIRED:
             if name not in (reader.fieldnames or ()):
                 what = f"the header has no column {name!r}"
-                raise InputError(what, where=f"{path}:1", hint=_FORM)
+                raise InputError(what, where=f"{path}:1", hint=_FORMAT)
         for row in reader:
             # What stands beyond the header has no name.
             yield f"{path}:{reader.line_num}", {k: v for k, v in row.items() if k is not None}
     except csv.Error as error:
         where = f"{path}:{reader.reader.line_num}"
-        raise InputError(f"not CSV: {error}", where=where, hint=_FORM) from None
+        raise InputError(f"not CSV: {error}", where=where, hint=_FORMAT) from None
 
 
-def _texts(path: Path) -> Iterator[tuple[str, str]]:
+def _decoded_lines(path: Path) -> Iterator[tuple[str, str]]:
     for number, line in raw_lines(path):
         where = f"{path}:{number}"
         try:
@@ -104,33 +106,32 @@ def _texts(path: Path) -> Iterator[tuple[str, str]]:
             raise InputError(what, where=where, hint="Save the file as UTF-8.") from None
 
 
-def _checked(line: str | Mapping[str, Any], where: str) -> _Line:
+def _validated(row: str | Mapping[str, Any], where: str) -> _Fields:
     try:
-        if isinstance(line, str):
-            return _Line.model_validate_json(line)
-        return _Line.model_validate(line)
+        if isinstance(row, str):
+            return _Fields.model_validate_json(row)
+        return _Fields.model_validate(row)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        field = ".".join(map(str, first["loc"]))
-        what = f"field {field!r}: {first['msg']}" if field else first["msg"]
-        raise InputError(what, where=where, hint=_FORM) from None
+        fault = first_fault(error)
+        what = f"field {fault.field!r}: {fault.message}" if fault.path else fault.message
+        raise InputError(what, where=where, hint=_FORMAT) from None
 
 
-def _vote(line: _Line, where: str) -> Vote:
-    criterion, against = line.criterion or "", line.against or ""
-    value = _value(line, where)
-    return Vote(where, line.judge, line.example, criterion, line.system, against, value)
+def _judgement(fields: _Fields, where: str) -> Judgement:
+    criterion, against = fields.criterion or "", fields.against or ""
+    value = _value(fields, where)
+    return Judgement(where, fields.judge, fields.example, criterion, fields.system, against, value)
 
 
-def _value(line: _Line, where: str) -> float:
-    verdict = line.verdict.casefold()
-    if not line.against:
+def _value(fields: _Fields, where: str) -> float:
+    verdict = fields.verdict.casefold()
+    if not fields.against:
         return _rating(verdict, where)
-    if plain(line.against) == plain(line.system):
-        raise InputError(f"{line.system} is judged against itself", where=where, hint=_FORM)
+    if normalised(fields.against) == normalised(fields.system):
+        raise InputError(f"{fields.system} is judged against itself", where=where, hint=_FORMAT)
     if verdict not in _VERDICTS:
         hint = "Write win, tie or loss; leave `against` out of a rating."
-        raise InputError(f"verdict {line.verdict!r} on two systems", where=where, hint=hint)
+        raise InputError(f"verdict {fields.verdict!r} on two systems", where=where, hint=hint)
     return _VERDICTS[verdict]
 
 
@@ -145,14 +146,14 @@ def _rating(verdict: str, where: str) -> float:
     return rating
 
 
-def _refuse_twice(votes: list[Vote]) -> None:
-    first: dict[tuple[Any, ...], Vote] = {}
-    for vote in votes:
-        systems = frozenset((plain(vote.system), plain(vote.against)))
-        key = (vote.judge, vote.example, plain(vote.criterion), systems)
-        if (known := first.setdefault(key, vote)) is not vote:
+def _require_unique(judgements: list[Judgement]) -> None:
+    first: dict[tuple[Any, ...], Judgement] = {}
+    for judgement in judgements:
+        systems = frozenset((normalised(judgement.system), normalised(judgement.against)))
+        key = (judgement.judge, judgement.example, normalised(judgement.criterion), systems)
+        if (earlier := first.setdefault(key, judgement)) is not judgement:
             raise InputError(
-                f"judge {vote.judge!r} has judged this already, at {known.where}",
-                where=vote.where,
+                f"judge {judgement.judge!r} has judged this already, at {earlier.where}",
+                where=judgement.where,
                 hint="Keep one of the two lines.",
             )

@@ -1,6 +1,6 @@
-"""A paper's table of human judgements made again from a file of judgements, ours beside theirs.
+"""Makes a paper's table of human judgements again from a file of judgements, ours beside theirs.
 
-Rows and columns are the paper's. Systems and pairs that only the file knows stand below them.
+Rows and columns are the paper's. Systems and pairs that only the file has stand below them.
 """
 
 from __future__ import annotations
@@ -12,35 +12,35 @@ from pathlib import Path
 from statistics import fmean
 
 from dialbench.errors import InputError
-from dialbench.human.judgements import Vote, plain, read_votes
+from dialbench.human.judgements import Judgement, normalised, read_judgements
 from dialbench.human.tally import (
     KAPPA,
     NOT_JUDGED,
-    Asked,
-    Ballots,
-    Compared,
-    Way,
+    CountingRule,
+    JudgementTable,
+    MeanComparison,
+    Question,
+    counting_rule,
     question_of,
-    way_of,
 )
 from dialbench.papers.tables import PrintedRow, PrintedTable, load_table
 from dialbench.records import Cell, Column, Row, Table
-from dialbench.reporting.formats.names import PLOTS
+from dialbench.reporting.defaults import DEFAULT_ALPHA
+from dialbench.reporting.formats.names import without_plots
 from dialbench.reporting.report import write
 from dialbench.reporting.tables.merge_columns import side_by_side
-from dialbench.reporting.tables.printed import headings, notes_of, section
+from dialbench.reporting.tables.printed import by_section, headings, notes_of, table_name
 from dialbench.reporting.tables.significance import Correction, Rules
 from dialbench.reporting.tables.text_table import scale
-from dialbench.text.cleaning import slug
+from dialbench.text.wording import count_of
 
 _KIND = "human evaluation"
 _VERSUS = " vs "
 _MEAN, _SHARE = "mean", "share"
 _NOT_PRINTED = "not printed"
-_LEVEL = 0.01  # where the paper states none
 
 
-def judged_report(
+def human_table_report(
     paper: str,
     number: str,
     judgements: Path,
@@ -52,97 +52,111 @@ def judged_report(
     alpha: float | None = None,
     correction: Correction = "none",
 ) -> tuple[list[Table], list[Path]]:
-    """A paper's table of human judgements from a file of them, as files and as a table.
+    """Writes a paper's table of human judgements, made from a file of judgements.
 
     Args:
         paper: its name.
         number: the table's.
-        judgements: the file, as `read_votes` reads it.
-        out: where the table goes.
+        judgements: the file, as `read_judgements` reads it.
+        out: the folder to write to.
         formats: of tables and pages; there is nothing to plot.
         printed: whether the paper's values stand beside ours.
         standalone: as of `report.write`.
-        alpha: level of significance of the stars; by default the paper's, else 0.01.
-        correction: as of `tables.build`.
+        alpha: level of significance of the stars; by default the paper's, else `DEFAULT_ALPHA`.
+        correction: as of `results.build`.
+
+    Returns:
+        The table, and the files written.
 
     Raises:
         UnknownName: there is no such paper or table.
-        InputError: the table is of something else, the file is not as it should be, nothing in
-            it belongs to the table, or `alpha` or `correction` cannot be used.
+        InputError: the table is no table of judgements, the file cannot be read or has a faulty
+            row, nothing in it belongs to the table, or `alpha` or `correction` cannot be used.
     """
-    asked = load_table(paper, number)
-    if not isinstance(asked, PrintedTable) or asked.kind != _KIND:
+    paper_table = load_table(paper, number)
+    if not isinstance(paper_table, PrintedTable) or paper_table.kind != _KIND:
         raise InputError(
-            f"table {number} of {paper} is of {asked.kind}, not of human judgements",
+            f"table {number} of {paper} is of {paper_table.kind}, not of human judgements",
             where="--table",
-            hint="dialbench papers says of what each table is.",
+            hint="`dialbench papers` lists what each table is of.",
         )
-    votes = read_votes(judgements)
-    table = judged(asked, votes, printed=printed, alpha=alpha, correction=correction)
-    shown = [format for format in formats if format not in PLOTS]
-    return [table], write([table], (), out, shown, ours=(), standalone=standalone)
+    table = human_table(
+        paper_table,
+        read_judgements(judgements),
+        printed=printed,
+        alpha=alpha,
+        correction=correction,
+    )
+    files = write([table], (), out, without_plots(formats), ours=(), standalone=standalone)
+    return [table], files
 
 
-def judged(
+def human_table(
     table: PrintedTable,
-    votes: Sequence[Vote],
+    judgements: Sequence[Judgement],
     *,
     printed: bool = True,
     alpha: float | None = None,
     correction: Correction = "none",
 ) -> Table:
-    """The table with our values, each beside the printed one if `printed`.
+    """The paper's table with our values, each beside the printed one if `printed`.
 
-    Means of ratings are marked; for `alpha` and `correction` see `judged_report`.
+    Means of ratings are marked; for `alpha` and `correction` see `human_table_report`.
 
     Raises:
         InputError: no judgement belongs to it, a rating is not on its scale, or `alpha` or
             `correction` cannot be used.
     """
-    rules = Rules(table.p_threshold or _LEVEL if alpha is None else alpha, correction)
-    sections: dict[str, list[PrintedRow]] = {}
-    for row in table.rows:
-        sections.setdefault(section(row), []).append(row)
-    ballots = Ballots(votes)
-    parts = {
-        aspect: _Part(table, aspect, rows, ballots, rules) for aspect, rows in sections.items()
+    rules = Rules(table.p_threshold or DEFAULT_ALPHA if alpha is None else alpha, correction)
+    by_question = JudgementTable(judgements)
+    sections = {
+        aspect: _Section(table, aspect, rows, by_question, rules)
+        for aspect, rows in by_section(table).items()
     }
-    keys = {question.key for part in parts.values() for question in part.questions()}
-    used = [vote for vote in votes if question_of(vote).key in keys]
+    questions = [question for part in sections.values() for question in part.questions()]
+    keys = {question.key for question in questions}
+    used = [judgement for judgement in judgements if question_of(judgement).key in keys]
     if not used:
-        system, against, criterion = next(q for part in parts.values() for q in part.questions())
+        system, against, criterion = questions[0]
         raise InputError(
             f"no judgement belongs to table {table.table} of {table.paper}",
             where="--judgements",
             hint=f"It asks for system {system!r}, against {against!r}, criterion {criterion!r} "
             "and so on.",
         )
-    name = slug(f"{table.paper.replace('_', '-')}-{table.table}")
-    theirs = f"{table.label} of {table.paper_title or table.paper}"
-    caption = f"{table.caption}, beside {theirs}" if printed else table.caption
-    made = side_by_side(name, caption, {a: part.made(printed) for a, part in parts.items()})
-    notes = list(_said(used, len(votes) - len(used), way_of(table.paper, table.table)))
-    notes += [*made.notes, *(note for part in parts.values() for note in part.on_agreement())]
+    origin = f"{table.label} of {table.paper_title or table.paper}"
+    caption = f"{table.caption}, beside {origin}" if printed else table.caption
+    parts = {aspect: part.table(printed) for aspect, part in sections.items()}
+    merged = side_by_side(table_name(table), caption, parts)
+    rule = counting_rule(table.paper, table.table)
+    notes = list(_judgement_notes(used, len(judgements) - len(used), rule))
+    notes += merged.notes
+    notes += (note for part in sections.values() for note in part.agreement_notes())
     if printed:
-        notes += [f"Printed: {theirs}.", *_printed_test(table), *notes_of(table)]
-    return replace(made, notes=tuple(dict.fromkeys(notes)))
+        notes += [f"Printed: {origin}.", *_printed_test_note(table), *notes_of(table)]
+    return replace(merged, notes=tuple(dict.fromkeys(notes)))
 
 
 @dataclass(frozen=True)
-class _Place:
-    """A column of ours.
+class _Column:
+    """A column of our values.
 
     Attributes:
-        column: its heading.
-        begin: of the printed heading: a criterion or a group; "" if there is neither.
-        statistic: what it shows, as of `Ballots.cell`.
+        column: name, title and digits.
+        subject: the criterion or group with which the printed heading begins; "" for neither.
+        statistic: what it shows, as of `JudgementTable.cell`.
         number: of the printed column beside it; None if there is none.
     """
 
     column: Column
-    begin: str
+    subject: str
     statistic: str
     number: int | None = None
+
+    @property
+    def printed_name(self) -> str:
+        """The name of the column of printed values beside it."""
+        return f"{self.column.name} printed"
 
     def printed(self, row: PrintedRow | None) -> Cell:
         """The printed cell."""
@@ -153,8 +167,8 @@ class _Place:
 
 
 @dataclass(frozen=True)
-class _Line:
-    """A row: what is compared or rated in it, and what the paper printed."""
+class _SystemRow:
+    """A row: the system or pair that is judged in it, and what the paper printed."""
 
     label: str
     system: str
@@ -162,13 +176,13 @@ class _Line:
     printed: PrintedRow | None = None
 
     @classmethod
-    def of(cls, row: PrintedRow) -> _Line:
+    def of(cls, row: PrintedRow) -> _SystemRow:
         """A row of the paper."""
         system, _, against = row.system.partition(_VERSUS)
         return cls(row.system, system, against, row)
 
 
-class _Part:
+class _Section:
     """The rows of a table on one aspect, or all of them."""
 
     def __init__(
@@ -176,62 +190,63 @@ class _Part:
         table: PrintedTable,
         aspect: str,
         rows: Sequence[PrintedRow],
-        ballots: Ballots,
+        judgements: JudgementTable,
         rules: Rules,
     ) -> None:
-        self.table, self.aspect, self.ballots, self.rules = table, aspect, ballots, rules
-        self.way = way_of(table.paper, table.table)
-        self.places = list(_places(table))
-        self.lines = [_Line.of(row) for row in rows]
-        if not self.way.groups:
-            self.lines += self._own()
-        ratings = [place.statistic for place in self.places if place.statistic.isdigit()]
-        for question in self.questions() if ratings else ():
-            ballots.demand_ratings(question, ratings)
+        self.aspect, self.judgements, self.rules = aspect, judgements, rules
+        self.rule = counting_rule(table.paper, table.table)
+        self.columns = list(_columns(table))
+        self.rows = [_SystemRow.of(row) for row in rows]
+        if not self.rule.groups:
+            self.rows += self._unprinted_rows()
+        scale_points = [c.statistic for c in self.columns if c.statistic.isdigit()]
+        for question in self.questions() if scale_points else ():
+            judgements.require_ratings(question, scale_points)
 
-    def questions(self) -> list[Asked]:
-        """What all cells ask."""
-        return [self.asked(line, place) for line in self.lines for place in self.places]
+    def questions(self) -> list[Question]:
+        """The questions of all cells."""
+        return [self.question(row, column) for row in self.rows for column in self.columns]
 
-    def asked(self, line: _Line, place: _Place) -> Asked:
-        """What a cell asks."""
-        if place.begin in self.way.groups:
-            return Asked(*self.way.groups[place.begin], line.label)
-        return Asked(line.system, line.against, self.aspect or place.begin)
+    def question(self, row: _SystemRow, column: _Column) -> Question:
+        """The question of a cell."""
+        if column.subject in self.rule.groups:
+            return Question(*self.rule.groups[column.subject], row.label)
+        return Question(row.system, row.against, self.aspect or column.subject)
 
-    def made(self, printed: bool) -> Table:
+    def table(self, printed: bool) -> Table:
         """The values as a table."""
-        columns = [c for place in self.places for c in _columns(place, printed)]
-        rows = [self._row(number, printed) for number in range(len(self.lines))]
-        return Table("", "", tuple(columns), tuple(rows), tuple(self._on_means()))
+        columns = [c for column in self.columns for c in _with_printed(column, printed)]
+        rows = [self._row(number, printed) for number in range(len(self.rows))]
+        return Table("", "", tuple(columns), tuple(rows), tuple(self._mean_notes()))
 
-    def _own(self) -> Iterator[_Line]:
-        """The systems and pairs that only the file knows."""
-        criteria = {plain(self.aspect or place.begin) for place in self.places}
+    def _unprinted_rows(self) -> Iterator[_SystemRow]:
+        """The systems and pairs that only the file has."""
+        criteria = {normalised(self.aspect or column.subject) for column in self.columns}
         known = {question.key[1] for question in self.questions()}
-        pairs = bool(self.lines[0].against)
-        for asked in self.ballots.asked():
-            criterion, systems = asked.key
-            if bool(asked.against) == pairs and criterion in criteria and systems not in known:
+        pairs = bool(self.rows[0].against)
+        for question in self.judgements.questions():
+            criterion, systems = question.key
+            if bool(question.against) == pairs and criterion in criteria and systems not in known:
                 known.add(systems)
-                label = f"{asked.system}{_VERSUS}{asked.against}" if pairs else asked.system
-                yield _Line(label, asked.system, asked.against)
+                pair = f"{question.system}{_VERSUS}{question.against}"
+                label = pair if pairs else question.system
+                yield _SystemRow(label, question.system, question.against)
 
     @cached_property
-    def _compared(self) -> Compared | None:
+    def _means(self) -> MeanComparison | None:
         """The paper's systems by their mean ratings; None where there are no ratings."""
-        for place in self.places:
-            if place.column.name == _MEAN:
-                lines = enumerate(self.lines)
-                asked = {n: self.asked(line, place) for n, line in lines if line.printed}
-                return self.ballots.compared(asked, place.column, self.rules)
+        for column in self.columns:
+            if column.column.name == _MEAN:
+                rows = enumerate(self.rows)
+                questions = {n: self.question(row, column) for n, row in rows if row.printed}
+                return self.judgements.compare_means(questions, column.column, self.rules)
         return None
 
     def _row(self, number: int, printed: bool) -> Row:
-        line = self.lines[number]
-        ours = {place.column.name: self._cell(line, place) for place in self.places}
-        if self._compared:
-            marks = self._compared.marks
+        row = self.rows[number]
+        ours = {column.column.name: self._cell(row, column) for column in self.columns}
+        if self._means:
+            marks = self._means.marks
             ours[_MEAN] = replace(
                 ours[_MEAN],
                 best=number in marks.best,
@@ -239,113 +254,107 @@ class _Part:
                 significant=number in marks.significant,
             )
         judged = any(cell.value is not None for cell in ours.values())
-        shown = [place for place in self.places if printed and place.number is not None]
-        theirs = {_beside(place): place.printed(line.printed) for place in shown}
+        beside = [column for column in self.columns if printed and column.number is not None]
+        theirs = {column.printed_name: column.printed(row.printed) for column in beside}
         return Row(
-            line.label,
+            row.label,
             {**ours, **theirs},
-            ranked=line.printed is not None,
-            status="done" if judged else "not judged",
+            ranked=row.printed is not None,
+            status="done" if judged else NOT_JUDGED,
         )
 
-    def _cell(self, line: _Line, place: _Place) -> Cell:
-        return self.ballots.cell(self.asked(line, place), place.statistic, self.way)
+    def _cell(self, row: _SystemRow, column: _Column) -> Cell:
+        return self.judgements.cell(self.question(row, column), column.statistic, self.rule)
 
-    def _on_means(self) -> Iterator[str]:
-        """How mean ratings were compared, and where no star means no test."""
-        found = self._compared
-        if found is None:
+    def _mean_notes(self) -> Iterator[str]:
+        """How mean ratings were compared, and which of them were not."""
+        means = self._means
+        if means is None:
             return
-        names = [line.label for line in self.lines]
-        best = ", ".join(names[row] for row in sorted(found.marks.best))
-        if found.tested:
-            yield self.rules.said
-            counts = sorted({found.common[row] for row in found.tested})
+        names = [row.label for row in self.rows]
+        best = ", ".join(names[row] for row in sorted(means.marks.best))
+        if means.tested:
+            yield self.rules.note
+            counts = sorted({means.common[row] for row in means.tested})
             span = " to ".join(f"{count:,}" for count in dict.fromkeys((counts[0], counts[-1])))
             yield (
-                "Mean: paired t-test over the mean ratings of examples, those on which both "
-                f"systems were rated ({span})."
+                "Mean: paired t-test over the mean ratings of the examples on which both systems "
+                f"were rated ({span})."
             )
         if not best:
             yield "Mean: no test (fewer than two of the paper's systems were rated)."
-        for row in sorted(found.marks.untested):
-            both = _count(found.common[row], "example")
-            yield f"Mean: no test for {names[row]} ({both} in common with {best}, a test needs 2)."
-        for row in sorted(found.ahead):
+        for row in sorted(means.marks.untested):
+            common = count_of(means.common[row], "example")
+            yield (
+                f"Mean: no test for {names[row]} ({common} in common with {best}, a test needs 2)."
+            )
+        for row in sorted(means.ahead):
             yield (
                 f"Mean: no star for {names[row]} (on the examples in common with {best} it is "
-                "the one that is significantly better)."
+                "significantly better)."
             )
-        if mine := [line.label for line in self.lines if not line.printed]:
-            yield f"Shown for comparison, not ranked: {', '.join(mine)}."
+        if unprinted := [row.label for row in self.rows if not row.printed]:
+            yield f"Shown for comparison, not ranked: {', '.join(unprinted)}."
 
-    def on_agreement(self) -> Iterator[str]:
-        """Why cells have no kappa though there are votes; its average where no column shows it."""
-        for begin, systems in self.way.groups.items():
-            asked = (Asked(*systems, line.label) for line in self.lines)
-            cells = [self.ballots.cell(question, KAPPA, self.way) for question in asked]
-            found = [cell.value for cell in cells if cell.value is not None]
-            if found:
-                yield f"{begin}: {_VERSUS.join(systems)}, average kappa {fmean(found):.3f}."
-        for place in self.places:
-            for line in self.lines if place.statistic == KAPPA else ():
-                reason = self._cell(line, place).reason
+    def agreement_notes(self) -> Iterator[str]:
+        """Average kappas that no column shows, and why cells with judgements have no kappa."""
+        for group, systems in self.rule.groups.items():
+            questions = (Question(*systems, row.label) for row in self.rows)
+            cells = [self.judgements.cell(question, KAPPA, self.rule) for question in questions]
+            kappas = [cell.value for cell in cells if cell.value is not None]
+            if kappas:
+                yield f"{group}: {_VERSUS.join(systems)}, average kappa {fmean(kappas):.3f}."
+        for column in self.columns:
+            for row in self.rows if column.statistic == KAPPA else ():
+                reason = self._cell(row, column).reason
                 if reason not in ("", NOT_JUDGED):
-                    criterion = self.aspect or place.begin
-                    yield f"{line.label}{criterion and f', {criterion}'}: no kappa ({reason})."
+                    criterion = self.aspect or column.subject
+                    yield f"{row.label}{criterion and f', {criterion}'}: no kappa ({reason})."
 
 
-def _places(table: PrintedTable) -> Iterator[_Place]:
+def _columns(table: PrintedTable) -> Iterator[_Column]:
     """Our columns: those of the paper, and the mean of ratings."""
     rated = False
     for number, (title, group) in enumerate(headings(table)):
-        begin, _, statistic = table.columns[number].lower().rpartition("_")
-        rated |= begin == _SHARE
+        subject, _, statistic = table.columns[number].lower().rpartition("_")
+        rated |= subject == _SHARE
         values = [row.values[number] for row in table.rows]
-        cells = [row.printed[number].rstrip("*%").partition(".")[2] for row in table.rows]
+        decimals = [row.printed[number].rstrip("*%").partition(".")[2] for row in table.rows]
         column = Column(
             table.columns[number],
             title,
-            digits=max(map(len, cells)),
+            digits=max(map(len, decimals)),
             percent=max(values) > 1,
             direction="none",
             group=group,
         )
-        yield _Place(column, "" if begin == _SHARE else begin, statistic, number)
+        yield _Column(column, "" if subject == _SHARE else subject, statistic, number)
     if rated:
-        yield _Place(Column(_MEAN, "Mean", digits=2), "", _MEAN)
+        yield _Column(Column(_MEAN, "Mean", digits=2), "", _MEAN)
 
 
-def _columns(place: _Place, printed: bool) -> Iterator[Column]:
-    yield place.column
-    if printed and place.number is not None:
+def _with_printed(column: _Column, printed: bool) -> Iterator[Column]:
+    yield column.column
+    if printed and column.number is not None:
         # Its values stand as they are printed, in the unit of the column before.
-        yield replace(place.column, name=_beside(place), title="printed", percent=False)
+        yield replace(column.column, name=column.printed_name, title="printed", percent=False)
 
 
-def _printed_test(table: PrintedTable) -> Iterator[str]:
-    """The paper's test where no printed star tells of it."""
+def _printed_test_note(table: PrintedTable) -> Iterator[str]:
+    """The paper's test, where no printed star shows it."""
     if table.p_threshold and not any(star for row in table.rows for star in row.star):
         yield f"Printed: {table.significance_test} (p < {table.p_threshold:g}), no value starred."
 
 
-def _beside(place: _Place) -> str:
-    return f"{place.column.name} printed"
-
-
-def _said(used: Sequence[Vote], others: int, way: Way) -> Iterator[str]:
-    judges, examples = ({getattr(v, name) for v in used} for name in ("judge", "example"))
+def _judgement_notes(used: Sequence[Judgement], unused: int, rule: CountingRule) -> Iterator[str]:
+    judges, examples = ({getattr(j, name) for j in used} for name in ("judge", "example"))
     yield (
-        f"Ours: {_count(len(used), 'judgement')} by {_count(len(judges), 'judge')} on "
-        f"{_count(len(examples), 'example')}. {way.said}"
+        f"Ours: {count_of(len(used), 'judgement')} by {count_of(len(judges), 'judge')} on "
+        f"{count_of(len(examples), 'example')}. {rule.description}"
     )
     yield (
-        "Intervals of shares: Wilson's, for as many judgements as would be as sure if they were "
-        f"independent. Agreement: {way.agreement_said}."
+        "Intervals of shares: Wilson's, at the effective number of independent judgements. "
+        f"Agreement: {rule.agreement_name}."
     )
-    if others:
-        yield f"{_count(others, 'judgement')} on other systems or by other criteria left out."
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+    if unused:
+        yield f"{count_of(unused, 'judgement')} on other systems or by other criteria left out."

@@ -1,4 +1,4 @@
-"""Judgements by what was asked, and what a paper's cell makes of them."""
+"""Groups human judgements by question; computes win/tie/loss, kappa and mean ratings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialbench.errors import InputError
-from dialbench.human.judgements import Vote, plain
+from dialbench.human.judgements import Judgement, normalised
 from dialbench.records import Cell, Column, Score
 from dialbench.reporting.tables.significance import Marks, Rules, Sample, mark
 from dialbench.stats.agreement import Agreement, cohen_kappa, fleiss_kappa
@@ -22,16 +22,16 @@ from dialbench.stats.verdicts import Verdicts, by_item, by_vote, share_of
 
 KAPPA = "kappa"
 NOT_JUDGED = "not judged"
-_FEWEST = 2  # pairs that a t-test needs
+_MIN_PAIRS = 2  # of values, for a paired t-test
 _SHARES: dict[str, Callable[[Verdicts], Estimate]] = {
-    "win": lambda found: found.win,
-    "tie": lambda found: found.tie,
-    "loss": lambda found: found.loss,
-    "lose": lambda found: found.loss,
+    "win": lambda verdicts: verdicts.win,
+    "tie": lambda verdicts: verdicts.tie,
+    "loss": lambda verdicts: verdicts.loss,
+    "lose": lambda verdicts: verdicts.loss,
 }
 
 
-class Asked(NamedTuple):
+class Question(NamedTuple):
     """What judges are asked: how `system` fares `against` another by a criterion.
 
     `against` is empty where the system alone is rated.
@@ -43,59 +43,61 @@ class Asked(NamedTuple):
 
     @property
     def key(self) -> tuple[str, frozenset[str]]:
-        """The same for the same systems in either order, however they are written."""
-        return plain(self.criterion), frozenset((plain(self.system), plain(self.against)))
+        """The same for the same systems in either order and any spelling."""
+        return normalised(self.criterion), frozenset(
+            (normalised(self.system), normalised(self.against))
+        )
 
 
-def question_of(vote: Vote) -> Asked:
-    """What a judgement answers."""
-    return Asked(vote.system, vote.against, vote.criterion)
+def question_of(judgement: Judgement) -> Question:
+    """The question that a judgement answers."""
+    return Question(judgement.system, judgement.against, judgement.criterion)
 
 
 @dataclass(frozen=True)
-class Way:
-    """How a paper counts votes.
+class CountingRule:
+    """How a paper counts judgements.
 
     Attributes:
-        verdicts: shares of wins, ties and losses of (items, raters) votes.
-        said: the same in words.
-        agreement: of (items, raters) votes.
-        agreement_said: its name.
-        groups: pairs of systems that stand side by side, by how their columns begin; the rows of
-            such a table are criteria.
+        verdicts: shares of wins, ties and losses of (items, raters) judgements.
+        description: the same as a sentence for the notes.
+        agreement: coefficient of agreement of (items, raters) judgements.
+        agreement_name: its name.
+        groups: the pair of systems that each group of columns compares, by the name with which
+            its columns begin; the rows of such a table are criteria.
     """
 
     verdicts: Callable[[NDArray[np.float64]], Verdicts] = by_vote
-    said: str = "Shares of all judgements."
+    description: str = "Shares of all judgements."
     agreement: Callable[[NDArray[np.float64]], Agreement] = fleiss_kappa
-    agreement_said: str = "Fleiss' kappa"
+    agreement_name: str = "Fleiss' kappa"
     groups: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
-PLAIN = Way()
-_OF_ITEMS = Way(by_item, "Shares of examples: where judges differ, it is a tie.")
-_IN_GROUPS = Way(
+_PER_EXAMPLE = CountingRule(by_item, "Shares of examples; judges who differ make a tie.")
+_PAIRS_IN_COLUMNS = CountingRule(
     agreement=cohen_kappa,
-    agreement_said="Cohen's kappa, the mean over pairs of judges",
+    agreement_name="Cohen's kappa, the mean over pairs of judges",
     groups={"group1": ("DialogVED", "PLATO"), "group2": ("DialogVED-Sampling", "PLATO")},
 )
-_WAYS = {("adand", "2"): _OF_ITEMS, ("dialogved", "6"): _IN_GROUPS}
+_COUNTING_RULES = {("adand", "2"): _PER_EXAMPLE, ("dialogved", "6"): _PAIRS_IN_COLUMNS}
 
 
-def way_of(paper: str, table: str) -> Way:
-    """How the votes of a table are counted."""
-    return _WAYS.get((paper, table), PLAIN)
+def counting_rule(paper: str, table: str) -> CountingRule:
+    """How a paper's table counts judgements."""
+    return _COUNTING_RULES.get((paper, table), CountingRule())
 
 
 @dataclass(frozen=True)
-class Compared:
-    """Rated systems beside the one that is rated best, by row number.
+class MeanComparison:
+    """Mean ratings of several systems compared with the best one, by row number.
 
     Attributes:
         marks: stars are those of a paired t-test over the mean ratings of examples.
         common: on how many examples both a system and the best were rated; of several that are
             best, the fewest.
-        ahead: systems that are significantly better than the best there; they have no star.
+        ahead: systems that are significantly better than the best on these common examples;
+            they have no star.
     """
 
     marks: Marks
@@ -108,98 +110,102 @@ class Compared:
         return [row for row in self.common if row not in self.marks.untested]
 
 
-class Ballots:
-    """The judgements of a file by what they answer.
+class JudgementTable:
+    """The judgements of a file by question.
 
     Args:
-        votes: as `read_votes` gives them.
+        judgements: as `read_judgements` returns them.
     """
 
-    def __init__(self, votes: Iterable[Vote]) -> None:
-        self._votes: dict[tuple[str, frozenset[str]], list[Vote]] = {}
-        self._first: dict[frozenset[str], Asked] = {}
-        for vote in votes:
-            asked = question_of(vote)
-            self._votes.setdefault(asked.key, []).append(vote)
-            self._first.setdefault(asked.key[1], asked)
+    def __init__(self, judgements: Iterable[Judgement]) -> None:
+        self._judgements: dict[tuple[str, frozenset[str]], list[Judgement]] = {}
+        self._first_question: dict[frozenset[str], Question] = {}
+        for judgement in judgements:
+            question = question_of(judgement)
+            self._judgements.setdefault(question.key, []).append(judgement)
+            self._first_question.setdefault(question.key[1], question)
 
-    def asked(self) -> Iterator[Asked]:
-        """What was asked, the systems as they are first named, whatever the criterion."""
-        for criterion, systems in self._votes:
-            yield self._first[systems]._replace(criterion=criterion)
+    def questions(self) -> Iterator[Question]:
+        """Every question; a pair of systems keeps its first spelling under every criterion."""
+        for criterion, systems in self._judgements:
+            yield self._first_question[systems]._replace(criterion=criterion)
 
-    def table(self, asked: Asked) -> NDArray[np.float64]:
-        """(items, judges) of the answers as seen from `asked.system`, NaN where one is missing."""
-        votes = self._votes.get(asked.key, [])
-        items = {name: n for n, name in enumerate(dict.fromkeys(v.example for v in votes))}
-        judges = {name: n for n, name in enumerate(dict.fromkeys(v.judge for v in votes))}
-        table = np.full((len(items), len(judges)), np.nan)
-        for vote in votes:
-            side = 1.0 if plain(vote.system) == plain(asked.system) else -1.0
-            table[items[vote.example], judges[vote.judge]] = side * vote.value
-        return table
+    def values(self, question: Question) -> NDArray[np.float64]:
+        """(items, judges) judgements as seen from `question.system`, NaN where one is missing."""
+        judgements = self._judgements.get(question.key, [])
+        items = {name: n for n, name in enumerate(dict.fromkeys(j.example for j in judgements))}
+        judges = {name: n for n, name in enumerate(dict.fromkeys(j.judge for j in judgements))}
+        values = np.full((len(items), len(judges)), np.nan)
+        for judgement in judgements:
+            same_side = normalised(judgement.system) == normalised(question.system)
+            sign = 1.0 if same_side else -1.0
+            values[items[judgement.example], judges[judgement.judge]] = sign * judgement.value
+        return values
 
-    def cell(self, asked: Asked, statistic: str, way: Way) -> Cell:
-        """A statistic of the answers to a question.
+    def cell(self, question: Question, statistic: str, rule: CountingRule) -> Cell:
+        """A statistic of the judgements on a question.
 
         Args:
-            asked: the question.
-            statistic: win, tie, loss (or lose), kappa, mean, or a rating whose share is wanted.
-            way: how votes are counted.
+            question: what was judged.
+            statistic: win, tie, loss (or lose), kappa, mean, or a rating, for its share.
+            rule: how judgements are counted.
         """
-        table = self.table(asked)
-        if not table.size:
+        values = self.values(question)
+        if not values.size:
             return Cell(reason=NOT_JUDGED)
         if statistic == KAPPA:
-            return _kappa(table, way)
+            return _kappa(values, rule)
         if statistic in _SHARES:
-            found = _SHARES[statistic](way.verdicts(table))
+            estimate = _SHARES[statistic](rule.verdicts(values))
         else:
-            found = _of_ratings(table, statistic)
-        return Cell(found.value, found.interval)
+            estimate = _rating_statistic(values, statistic)
+        return Cell(estimate.value, estimate.interval)
 
-    def compared(self, asked: Mapping[int, Asked], column: Column, rules: Rules) -> Compared:
-        """The systems that compete by the mean of their ratings.
+    def compare_means(
+        self, questions: Mapping[int, Question], column: Column, rules: Rules
+    ) -> MeanComparison:
+        """Compares systems by their mean ratings.
 
         Args:
-            asked: the question of each row; one without an answer does not compete.
-            column: where the means stand.
+            questions: the question of each row; a row without judgements does not compete.
+            column: the column of the means.
             rules: what is significant.
         """
-        rated = {row: found for row, of in asked.items() if (found := self._examples(of))}
-        names = sorted({name for found in rated.values() for name in found})
-        means = {row: np.array([f.get(name, np.nan) for name in names]) for row, f in rated.items()}
+        by_row = {row: self._example_means(question) for row, question in questions.items()}
+        rated = {row: example_means for row, example_means in by_row.items() if example_means}
+        names = sorted({name for example_means in rated.values() for name in example_means})
+        means = {row: np.array([m.get(name, np.nan) for name in names]) for row, m in rated.items()}
         # Marks stand at the mean that the table shows, which is over all ratings.
-        shown = {r: fmean(v.value for v in self._votes[asked[r].key]) for r in rated}
+        shown = {r: fmean(j.value for j in self._judgements[questions[r].key]) for r in rated}
         best = mark({r: _sample(v) for r, v in shown.items()}, column, rules).best
         gaps = {
             row: [gap[~np.isnan(gap)] for gap in (differences(means[row], means[b]) for b in best)]
             for row in (rated if best else ())
             if row not in best
         }
-        common = {row: min(map(len, found)) for row, found in gaps.items()}
-        few = {row for row, count in common.items() if count < _FEWEST}
+        common = {row: min(map(len, row_gaps)) for row, row_gaps in gaps.items()}
+        few = {row for row, count in common.items() if count < _MIN_PAIRS}
         samples = {r: _sample(shown[r], None if r in few else means[r]) for r in rated}
         marks = mark(samples, column, rules)
         # That mean may rest on other examples than those on which both systems were rated.
         ahead = {row for row in marks.significant if any(gap.mean() > 0 for gap in gaps[row])}
         marks = replace(marks, significant=marks.significant - ahead)
-        return Compared(marks, common, frozenset(ahead))
+        return MeanComparison(marks, common, frozenset(ahead))
 
-    def _examples(self, asked: Asked) -> dict[str, float]:
+    def _example_means(self, question: Question) -> dict[str, float]:
         """The mean rating of each example."""
         ratings: dict[str, list[float]] = {}
-        for vote in self._votes.get(asked.key, []):
-            ratings.setdefault(vote.example, []).append(vote.value)
+        for judgement in self._judgements.get(question.key, []):
+            ratings.setdefault(judgement.example, []).append(judgement.value)
         return {example: fmean(values) for example, values in ratings.items()}
 
-    def demand_ratings(self, asked: Asked, known: Sequence[str]) -> None:
-        """Raises InputError if an answer to a question is none of these ratings."""
-        for vote in self._votes.get(asked.key, []):
-            if vote.value not in map(float, known):
+    def require_ratings(self, question: Question, scale: Sequence[str]) -> None:
+        """Raises InputError if a judgement on a question is no rating of this scale."""
+        for judgement in self._judgements.get(question.key, []):
+            if judgement.value not in map(float, scale):
                 raise InputError(
-                    f"rating {vote.value:g}, where the table has {', '.join(known)}",
-                    where=vote.where,
+                    f"rating {judgement.value:g}, where the table has {', '.join(scale)}",
+                    where=judgement.where,
                     hint="Rate on the paper's scale.",
                 )
 
@@ -209,28 +215,28 @@ def _sample(value: float, per_response: NDArray[np.float64] | None = None) -> Sa
     return Sample.of([Score(value, 0, "", per_response=per_response)])
 
 
-def _kappa(table: NDArray[np.float64], way: Way) -> Cell:
-    # Whose votes they are matters to Cohen's kappa alone: judges may have taken turns.
-    votes = table if way.agreement is cohen_kappa else _closed_up(table)
+def _kappa(values: NDArray[np.float64], rule: CountingRule) -> Cell:
+    # Cohen's kappa alone asks who judged; for others judges may have taken turns.
+    judgements = values if rule.agreement is cohen_kappa else _without_gaps(values)
     try:
-        found = way.agreement(votes)
+        kappa = rule.agreement(judgements)
     except ValueError as error:
         return Cell(reason=str(error))
-    if math.isnan(found.value):
-        return Cell(reason="all votes are equal")
-    return Cell(found.value, found.interval)
+    if math.isnan(kappa.value):
+        return Cell(reason="all judgements are equal")
+    return Cell(kappa.value, kappa.interval)
 
 
-def _closed_up(table: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The votes on each item in as few columns as hold them; NaN is sorted to the end."""
-    most = int((~np.isnan(table)).sum(axis=1).max())
-    return np.asarray(np.sort(table, axis=1)[:, :most])
+def _without_gaps(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The judgements on each item in as few columns as hold them; NaN is sorted to the end."""
+    most = int((~np.isnan(values)).sum(axis=1).max())
+    return np.asarray(np.sort(values, axis=1)[:, :most])
 
 
-def _of_ratings(table: NDArray[np.float64], statistic: str) -> Estimate:
-    there = ~np.isnan(table)
-    items = np.broadcast_to(np.arange(len(table))[:, None], table.shape)[there]
+def _rating_statistic(values: NDArray[np.float64], statistic: str) -> Estimate:
+    is_rated = ~np.isnan(values)
+    items = np.broadcast_to(np.arange(len(values))[:, None], values.shape)[is_rated]
     if statistic == "mean":
-        found = ClusteredMean.of(table[there], items)
-        return Estimate(found.mean, found.interval)
-    return share_of(ClusteredMean.of(table[there] == float(statistic), items))
+        mean = ClusteredMean.of(values[is_rated], items)
+        return Estimate(mean.mean, mean.interval)
+    return share_of(ClusteredMean.of(values[is_rated] == float(statistic), items))

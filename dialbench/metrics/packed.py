@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, PositiveInt, TypeAdapter, Validation
 from dialbench.errors import InputError, first_line
 from dialbench.files.atomic import atomic_write
 from dialbench.files.lines import require_file
+from dialbench.files.validation import first_fault
 from dialbench.metrics.base import Dense, Metric
 from dialbench.metrics.texts import Interner, Paired, Ragged, Texts
 
@@ -275,5 +276,5 @@ def _shard(header: _Header, arrays: Arrays) -> Shard:
 
 def _first_line(error: Exception) -> str:
     if isinstance(error, ValidationError):
-        return f"its header: {error.errors(include_url=False)[0]['msg']}"
+        return f"its header: {first_fault(error).message}"
     return first_line(error)

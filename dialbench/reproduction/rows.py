@@ -12,7 +12,8 @@ from dialbench.errors import InputError, UnknownName
 from dialbench.presets.preset import Preset
 from dialbench.presets.preset import load as load_preset
 from dialbench.records import Decoding, Job, Result, Table, fingerprint_of
-from dialbench.reporting.formats.names import PLOTS
+from dialbench.reporting.defaults import DEFAULT_ALPHA
+from dialbench.reporting.formats.names import without_plots
 from dialbench.reporting.report import write
 from dialbench.reporting.tables.merge_columns import side_by_side
 from dialbench.reporting.tables.paper_comparison import Beside, beside
@@ -26,8 +27,6 @@ from dialbench.systems import Registry, System
 
 if TYPE_CHECKING:
     from dialbench.reporting.page.conversations import Read
-
-_LEVEL = 0.01
 
 
 def compare(
@@ -54,7 +53,7 @@ def compare(
         results: of a runs folder; those of other systems are left alone.
         out: where tables, and plots of our values, go.
         formats: of tables and plots.
-        alpha: level of significance of our marks; by default the paper's, else 0.01.
+        alpha: level of significance of our marks; by default the paper's, else `DEFAULT_ALPHA`.
         correction: as of any table.
         preset: what the results were made under; None looks it up by the name that they bear.
         plugins: files with further systems.
@@ -85,7 +84,7 @@ def compare(
     if isinstance(suite, TopicSuite):
         tables, words = [_as_printed(suite)] if printed else [], topic_words(shown)
     else:
-        level = suite.printed_table().p_threshold or _LEVEL
+        level = suite.printed_table().p_threshold or DEFAULT_ALPHA
         rules = Rules(level if alpha is None else alpha, correction)
         found = [beside(suite, group, rows, missing, rules) for group, rows in sorted_out]
         tables, ours = [made.table for made in found], [made.ours for made in found]
@@ -127,11 +126,7 @@ def count(
 ) -> tuple[list[Table], list[Path]]:
     """Our parameter counts beside the paper's, as files and as a table."""
     table = counted(suite)
-    return [table], write([table], (), out, _texts(formats), ours=(), standalone=standalone)
-
-
-def _texts(formats: Sequence[str]) -> list[str]:
-    return [format for format in formats if format not in PLOTS]
+    return [table], write([table], (), out, without_plots(formats), ours=(), standalone=standalone)
 
 
 @dataclass(frozen=True)

@@ -313,6 +313,19 @@ class Store:
             records = [record for job in jobs if (record := self._job_record(job))]
         return [self._result(record, scoring) for record in records]
 
+    def require_results(self) -> list[Result]:
+        """The results of all jobs, at least one.
+
+        Raises:
+            InputError: there are none.
+            StorageError: a file is damaged.
+        """
+        results = self.results()
+        if not results:
+            hint = "Name a folder that `run` wrote to."
+            raise InputError("there are no results", where=str(self.root), hint=hint)
+        return results
+
     def _result(self, record: JobRecord, scoring: Mapping[str, Any] | None) -> Result:
         job = record.job.job()
         parent = self._scores_folder(job)

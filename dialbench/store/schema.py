@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, 
 from dialbench.errors import StorageError, first_line
 from dialbench.files.atomic import atomic_write, storing
 from dialbench.files.loads import loads
+from dialbench.files.validation import first_fault
 from dialbench.records import Decoding, Job
 
 SCHEMA_VERSION = 1
@@ -200,6 +201,6 @@ def plain(value: Any) -> Any:
 
 def _first_line(error: Exception) -> str:
     if isinstance(error, ValidationError):
-        first = error.errors(include_url=False)[0]
-        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        fault = first_fault(error)
+        return f"{fault.field}: {fault.message}"
     return first_line(error)

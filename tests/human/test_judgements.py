@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from dialbench.errors import InputError
-from dialbench.human.judgements import Vote, read_votes
+from dialbench.human.judgements import Judgement, read_judgements
 
 HEAD = "judge,example,criterion,system,against,verdict\n"
 
 
 def test_a_csv_file_is_read_line_by_line(tmp_path: Path) -> None:
-    path = tmp_path / "votes.csv"
+    path = tmp_path / "judgements.csv"
     text = (
         "\ufeffverdict,system,against,judge,example,criterion,comment\r\n"
         'Win,mine,theirs,Ann,e1,Fluency,"short,\r\nand kind"\r\n'
@@ -24,26 +24,26 @@ def test_a_csv_file_is_read_line_by_line(tmp_path: Path) -> None:
         "1.5,mine,,Ann,e1\r\n"
     )
     path.write_bytes(text.encode())
-    assert read_votes(path) == [
-        Vote(f"{path}:3", "Ann", "e1", "Fluency", "mine", "theirs", 1.0),
-        Vote(f"{path}:5", "7", "e2", "", "mine", "theirs", -1.0),
-        Vote(f"{path}:6", "Ann", "e1", "", "mine", "", 1.5),
+    assert read_judgements(path) == [
+        Judgement(f"{path}:3", "Ann", "e1", "Fluency", "mine", "theirs", 1.0),
+        Judgement(f"{path}:5", "7", "e2", "", "mine", "theirs", -1.0),
+        Judgement(f"{path}:6", "Ann", "e1", "", "mine", "", 1.5),
     ]
 
 
 def test_json_lines_may_hold_numbers_and_are_unpacked(tmp_path: Path) -> None:
-    path = tmp_path / "votes.jsonl.gz"
+    path = tmp_path / "judgements.jsonl.gz"
     pair = {"judge": 1, "example": 12, "system": "a", "against": "b", "verdict": "tie"}
     rating = {"judge": "x", "example": "e", "system": "a", "against": None, "verdict": 2}
     path.write_bytes(gzip.compress(f"{json.dumps(pair)}\n\n{json.dumps(rating)}".encode()))
-    assert read_votes(path) == [
-        Vote(f"{path}:1", "1", "12", "", "a", "b", 0.0),
-        Vote(f"{path}:3", "x", "e", "", "a", "", 2.0),
+    assert read_judgements(path) == [
+        Judgement(f"{path}:1", "1", "12", "", "a", "b", 0.0),
+        Judgement(f"{path}:3", "x", "e", "", "a", "", 2.0),
     ]
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("x,e,c,a,b,better", "verdict 'better' on two systems"),
         ("x,e,c,a,b,1", "verdict '1' on two systems"),
@@ -57,16 +57,16 @@ def test_json_lines_may_hold_numbers_and_are_unpacked(tmp_path: Path) -> None:
         ("j,e1,c,B,A,win", "judge 'j' has judged this already, at"),
     ],
 )
-def test_a_line_that_is_no_judgement_is_named(tmp_path: Path, line: str, said: str) -> None:
-    path = tmp_path / "votes.csv"
+def test_a_line_that_is_no_judgement_is_named(tmp_path: Path, line: str, message: str) -> None:
+    path = tmp_path / "judgements.csv"
     path.write_text(f"{HEAD}j,e1,c,a,b,win\n{line}\n")
     with pytest.raises(InputError) as error:
-        read_votes(path)
-    assert str(error.value).startswith(f"{path}:3: {said}")
+        read_judgements(path)
+    assert str(error.value).startswith(f"{path}:3: {message}")
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         (b"judge", "Invalid JSON"),
         (b"[1]", "Input should be an object"),
@@ -76,12 +76,12 @@ def test_a_line_that_is_no_judgement_is_named(tmp_path: Path, line: str, said: s
         (b'{"judge": "\xff"}', "byte 12 of the line is not UTF-8"),
     ],
 )
-def test_a_line_that_is_no_object_is_named(tmp_path: Path, line: bytes, said: str) -> None:
-    path = tmp_path / "votes.jsonl"
+def test_a_line_that_is_no_object_is_named(tmp_path: Path, line: bytes, message: str) -> None:
+    path = tmp_path / "judgements.jsonl"
     path.write_bytes(b"\n" + line + b"\n")
     with pytest.raises(InputError) as error:
-        read_votes(path)
-    assert str(error.value).startswith(f"{path}:2: {said}")
+        read_judgements(path)
+    assert str(error.value).startswith(f"{path}:2: {message}")
 
 
 def test_a_file_without_judgements_is_a_mistake(tmp_path: Path) -> None:
@@ -89,10 +89,10 @@ def test_a_file_without_judgements_is_a_mistake(tmp_path: Path) -> None:
         path = tmp_path / name
         path.write_text(text)
         with pytest.raises(InputError, match="no judgements in this file"):
-            read_votes(path)
+            read_judgements(path)
     headless = tmp_path / "b.csv"
     headless.write_text("judge,example,system\n")
     with pytest.raises(InputError, match=r"b\.csv:1: the header has no column 'verdict'"):
-        read_votes(headless)
+        read_judgements(headless)
     with pytest.raises(InputError, match="cannot be read"):
-        read_votes(tmp_path / "nowhere.csv")
+        read_judgements(tmp_path / "nowhere.csv")

@@ -15,8 +15,8 @@ import pytest
 from scipy.stats import sem, ttest_ind, ttest_rel
 
 from dialbench.errors import InputError
-from dialbench.human.judgements import Vote, read_votes
-from dialbench.human.table import judged, judged_report
+from dialbench.human.judgements import Judgement, read_judgements
+from dialbench.human.table import human_table, human_table_report
 from dialbench.papers.tables import PrintedTable, load_table
 from dialbench.records import Row, Table
 from dialbench.reporting.formats.names import TABLES
@@ -29,10 +29,12 @@ FOUR = ("www", "wtl", "ttt", "wwt")
 FOUR_KAPPA = (7 / 12 - 62 / 144) / (1 - 62 / 144)
 
 
-def votes(items: Sequence[str], system: str, against: str = "", criterion: str = "") -> list[Vote]:
+def judgements(
+    items: Sequence[str], system: str, against: str = "", criterion: str = ""
+) -> list[Judgement]:
     """One letter or digit a judge, "-" where a judge has not judged; one string an example."""
     return [
-        Vote(f"v:{item}", f"j{judge}", f"e{item}", criterion, system, against, value)
+        Judgement(f"v:{item}", f"j{judge}", f"e{item}", criterion, system, against, value)
         for item, letters in enumerate(items)
         for judge, letter in enumerate(letters)
         if letter != "-"
@@ -40,10 +42,10 @@ def votes(items: Sequence[str], system: str, against: str = "", criterion: str =
     ]
 
 
-def table_of(paper: str, number: str, *given: list[Vote], **options: Any) -> Table:
+def table_of(paper: str, number: str, *ratings: list[Judgement], **options: Any) -> Table:
     asked = load_table(paper, number)
     assert isinstance(asked, PrintedTable)
-    return judged(asked, [vote for part in given for vote in part], **options)
+    return human_table(asked, [judgement for part in ratings for judgement in part], **options)
 
 
 def row(table: Table, label: str) -> Row:
@@ -56,7 +58,7 @@ def numbers(row: Row, *columns: str) -> list[float | None]:
 
 
 def test_shares_and_kappa_stand_beside_the_printed_ones() -> None:
-    table = table_of("paraformer", "3", votes(FOUR, "PaRaFormer_N", "Seq2seq", "Fluency"))
+    table = table_of("paraformer", "3", judgements(FOUR, "PaRaFormer_N", "Seq2seq", "Fluency"))
     first = table.rows[0]
     assert first.label == "PaRaFormer_N vs Seq2seq"
     ours = numbers(first, "Fluency_Win", "Fluency_Tie", "Fluency_Loss", "Fluency_kappa")
@@ -74,14 +76,14 @@ def test_shares_and_kappa_stand_beside_the_printed_ones() -> None:
 
 
 def test_names_are_compared_without_case_and_punctuation_and_in_either_order() -> None:
-    ours = votes(FOUR, "seq2seq", "paraformer-n", "fluency")
+    ours = judgements(FOUR, "seq2seq", "paraformer-n", "fluency")
     first = table_of("paraformer", "3", ours).rows[0]
     assert numbers(first, "Fluency_Win", "Fluency_Loss") == pytest.approx([1 / 12, 6 / 12])
 
 
 def test_aspects_stand_side_by_side_as_printed() -> None:
-    fluent = votes(FOUR, "RL Transformer", "CVAE", "Fluency")
-    diverse = votes(["ll", "ww"], "RL Transformer", "CVAE", "Diversity")
+    fluent = judgements(FOUR, "RL Transformer", "CVAE", "Fluency")
+    diverse = judgements(["ll", "ww"], "RL Transformer", "CVAE", "Diversity")
     table = table_of("rl-transformer", "3", fluent, diverse)
     found = row(table, "RL Transformer vs CVAE")
     assert numbers(found, "Win@Fluency", "Win@Coherence", "Win@Diversity") == [0.5, None, 0.5]
@@ -90,7 +92,7 @@ def test_aspects_stand_side_by_side_as_printed() -> None:
 
 
 def test_where_the_paper_says_so_judges_who_differ_make_a_tie() -> None:
-    found = row(table_of("adand", "2", votes(FOUR, "AdaND", "CVAE")), "AdaND vs CVAE")
+    found = row(table_of("adand", "2", judgements(FOUR, "AdaND", "CVAE")), "AdaND vs CVAE")
     assert numbers(found, "Win", "Loss", "Tie") == [0.25, 0.0, 0.75]
     assert found.cells["Kappa"].value == pytest.approx(FOUR_KAPPA)
     # Wilson's interval from the textbook's formula; the variance of four items, estimated with
@@ -100,15 +102,15 @@ def test_where_the_paper_says_so_judges_who_differ_make_a_tie() -> None:
     ends = [(centre - reach) / (1 + z**2 / n), (centre + reach) / (1 + z**2 / n)]
     assert found.cells["Win"].interval == pytest.approx(ends, rel=1e-5)
     assert "| AdaND vs CVAE | 25.00 | 36.98 |" in render(
-        table_of("adand", "2", votes(FOUR, "AdaND", "CVAE")), "md"
+        table_of("adand", "2", judgements(FOUR, "AdaND", "CVAE")), "md"
     )
 
 
 def test_rows_that_are_criteria_have_their_pairs_in_columns() -> None:
     # Equal on 3 of 4; the first judge says win, tie, loss on 2, 1, 1, the second on 1, 2, 1.
     kappa = (3 / 4 - 5 / 16) / (1 - 5 / 16)
-    fluent = votes(["ww", "wt", "ll", "tt"], "DialogVED", "PLATO", "fluency")
-    unanimous = votes(["ww", "ww"], "DialogVED", "PLATO", "Overall")
+    fluent = judgements(["ww", "wt", "ll", "tt"], "DialogVED", "PLATO", "fluency")
+    unanimous = judgements(["ww", "ww"], "DialogVED", "PLATO", "Overall")
     table = table_of("dialogved", "6", fluent, unanimous)
     found = row(table, "Fluency")
     assert numbers(found, "group1_Win", "group1_Lose", "group2_Win") == [3 / 8, 2 / 8, None]
@@ -118,7 +120,7 @@ def test_rows_that_are_criteria_have_their_pairs_in_columns() -> None:
 
 def test_ratings_give_shares_kappa_and_a_mean() -> None:
     # Of six ratings 1, 4 and 1; pairs agree on one example of three; by chance in 18/36.
-    found = row(table_of("dvs2s", "2", votes(["01", "11", "21"], "S2SA")), "S2SA")
+    found = row(table_of("dvs2s", "2", judgements(["01", "11", "21"], "S2SA")), "S2SA")
     ours = numbers(found, "share_0", "share_1", "share_2", "Kappa", "mean")
     assert ours == pytest.approx([1 / 6, 4 / 6, 1 / 6, (1 / 3 - 1 / 2) / (1 / 2), 1.0])
     # Three examples are too few to tell how far their mean would move; eight are enough.
@@ -140,8 +142,8 @@ def means(items: Sequence[str]) -> list[float]:
     return [sum(map(int, item)) / len(item) for item in items]
 
 
-def rated(**systems: Sequence[str]) -> list[list[Vote]]:
-    return [votes(items, system.replace("_", "-")) for system, items in systems.items()]
+def rated(**systems: Sequence[str]) -> list[list[Judgement]]:
+    return [judgements(items, system.replace("_", "-")) for system, items in systems.items()]
 
 
 def marked(table: Table) -> dict[str, str]:
@@ -158,7 +160,7 @@ def on_means(table: Table) -> list[str]:
 STAR = "*: differs from the best of its column (two-sided p < 0.01, {})."
 FREE = STAR.format("not corrected for several comparisons")
 PAIRED = (
-    "Mean: paired t-test over the mean ratings of examples, those on which both systems were "
+    "Mean: paired t-test over the mean ratings of the examples on which both systems were "
     "rated ({})."
 )
 
@@ -177,8 +179,8 @@ def test_a_star_says_that_the_mean_ratings_of_the_same_examples_differ() -> None
         for name, cell in row.cells.items()
         if name != "mean"
     )
-    said = "Printed: t-test DVS2S against each baseline (p < 0.01), no value starred."
-    assert said in table.notes
+    message = "Printed: t-test DVS2S against each baseline (p < 0.01), no value starred."
+    assert message in table.notes
     shown = render(table, "md").splitlines()
     (line,) = (line for line in shown if line.startswith("| S2SA |"))
     assert line.endswith(r"| 1.00\* |")
@@ -189,12 +191,12 @@ def test_a_star_says_that_the_mean_ratings_of_the_same_examples_differ() -> None
 def test_several_judges_of_an_example_are_one_value() -> None:
     # Six examples, on each of which the judges agree: 18 pairs of ratings are 6 of examples.
     best, other = ("222", "222", "222", "222", "111", "111"), ("111",) * 6
-    of_votes = [[float(c) for c in "".join(items)] for items in (best, other)]
-    assert ttest_rel(of_votes[0], of_votes[1]).pvalue < 0.001
+    of_judgements = [[float(c) for c in "".join(items)] for items in (best, other)]
+    assert ttest_rel(of_judgements[0], of_judgements[1]).pvalue < 0.001
     assert 0.01 < ttest_rel(means(best), means(other)).pvalue < 0.05
-    given = rated(DVS2S=best, S2SA=other)
-    assert marked(table_of("dvs2s", "2", *given)) == {"DVS2S": "B"}
-    loose = table_of("dvs2s", "2", *given, alpha=0.05)
+    ratings = rated(DVS2S=best, S2SA=other)
+    assert marked(table_of("dvs2s", "2", *ratings)) == {"DVS2S": "B"}
+    loose = table_of("dvs2s", "2", *ratings, alpha=0.05)
     assert marked(loose) == {"DVS2S": "B", "S2SA": "*"}
     assert any("p < 0.05" in note for note in on_means(loose))
 
@@ -212,13 +214,13 @@ def test_examples_on_which_one_system_was_rated_are_no_part_of_the_test() -> Non
     assert PAIRED.format("3 to 4") in table.notes
 
 
-@pytest.mark.parametrize(("common", "said"), [(1, "1 example"), (0, "0 examples")])
-def test_fewer_than_two_common_examples_allow_no_test(common: int, said: str) -> None:
+@pytest.mark.parametrize(("common", "message"), [(1, "1 example"), (0, "0 examples")])
+def test_fewer_than_two_common_examples_allow_no_test(common: int, message: str) -> None:
     alone = [*BEHIND[:common], *["---"] * (8 - common), "000", "001", "000"]
     table = table_of("dvs2s", "2", *rated(DVS2S=RATED, S2SA=alone))
     assert marked(table) == {"DVS2S": "B"}
     assert on_means(table) == [
-        f"Mean: no test for S2SA ({said} in common with DVS2S, a test needs 2)."
+        f"Mean: no test for S2SA ({message} in common with DVS2S, a test needs 2)."
     ]
     three = rated(DVS2S=RATED, S2SA=alone, CVAE=BEHIND)
     table = table_of("dvs2s", "2", *three, correction="holm")
@@ -244,9 +246,9 @@ def test_holm_corrects_for_the_comparisons_with_the_best() -> None:
     best, one = ("222",) * 8, ("222", "221", "221", "221", "211", "211", "211", "222")
     p = ttest_rel(means(best), means(one)).pvalue
     assert 0.005 < p < 0.01
-    given = rated(DVS2S=best, S2SA=one, CVAE=one)
-    assert marked(table_of("dvs2s", "2", *given)) == {"DVS2S": "B", "S2SA": "S*", "CVAE": "S*"}
-    table = table_of("dvs2s", "2", *given, correction="holm")
+    ratings = rated(DVS2S=best, S2SA=one, CVAE=one)
+    assert marked(table_of("dvs2s", "2", *ratings)) == {"DVS2S": "B", "S2SA": "S*", "CVAE": "S*"}
+    table = table_of("dvs2s", "2", *ratings, correction="holm")
     assert marked(table) == {"DVS2S": "B", "S2SA": "S", "CVAE": "S"}
 
 
@@ -255,7 +257,7 @@ def test_who_is_better_on_the_common_examples_has_no_star_for_being_worse() -> N
     table = table_of("dvs2s", "2", *rated(DVS2S=[*BEHIND, *["222"] * 9], S2SA=RATED))
     assert marked(table) == {"DVS2S": "B"}
     assert (
-        "Mean: no star for S2SA (on the examples in common with DVS2S it is the one that is "
+        "Mean: no star for S2SA (on the examples in common with DVS2S it is "
         in (on_means(table)[-1])
     )
 
@@ -277,7 +279,9 @@ def test_systems_of_ones_own_are_shown_and_not_compared() -> None:
 
 
 def test_pairs_of_systems_have_no_marks() -> None:
-    table = table_of("adand", "2", votes(FOUR, "AdaND", "CVAE"), votes(FOUR, "AdaND", "LAED"))
+    table = table_of(
+        "adand", "2", judgements(FOUR, "AdaND", "CVAE"), judgements(FOUR, "AdaND", "LAED")
+    )
     cells = [cell for row in table.rows for cell in row.cells.values()]
     assert not any(cell.best or cell.second or cell.significant for cell in cells)
     assert on_means(table) == []
@@ -290,25 +294,25 @@ def test_a_level_of_significance_that_is_none_is_a_mistake() -> None:
 
 def test_a_rating_beyond_the_scale_is_named_with_its_line() -> None:
     with pytest.raises(InputError, match=r"v:1: rating 3, where the table has 0, 1, 2"):
-        table_of("dvs2s", "2", votes(["01", "13"], "S2SA"))
+        table_of("dvs2s", "2", judgements(["01", "13"], "S2SA"))
 
 
 def test_judges_may_take_turns_but_every_example_needs_as_many() -> None:
-    turns = votes(["ww--", "--ll", "-wt-", "t--t"], "AdaND", "LAED")
+    turns = judgements(["ww--", "--ll", "-wt-", "t--t"], "AdaND", "LAED")
     table = table_of("adand", "2", turns)
     # Equal on 3 of 4 examples; of eight verdicts 3 wins, 3 ties and 2 losses.
     chance = (9 + 9 + 4) / 64
     found = row(table, "AdaND vs LAED").cells["Kappa"].value
     assert found == pytest.approx((3 / 4 - chance) / (1 - chance))
-    table = table_of("adand", "2", [*turns, *votes(["--w"], "AdaND", "LAED")])
+    table = table_of("adand", "2", [*turns, *judgements(["--w"], "AdaND", "LAED")])
     assert row(table, "AdaND vs LAED").cells["Kappa"].value is None
     assert any("AdaND vs LAED: no kappa (Fleiss" in note for note in table.notes)
 
 
 def test_pairs_that_only_the_file_knows_stand_below() -> None:
-    mine = votes(["w", "l"], "Mine", "PaRaFormer_K", "Coherence")
-    turned = votes(["w", "w"], "paraformer_k", "mine", "Fluency")
-    other = votes(["w"], "Mine", "CVAE", "Politeness")
+    mine = judgements(["w", "l"], "Mine", "PaRaFormer_K", "Coherence")
+    turned = judgements(["w", "w"], "paraformer_k", "mine", "Fluency")
+    other = judgements(["w"], "Mine", "CVAE", "Politeness")
     table = table_of("paraformer", "3", mine, turned, other)
     last = table.rows[-1]
     assert (last.label, last.ranked, len(table.rows)) == ("Mine vs PaRaFormer_K", False, 20)
@@ -318,37 +322,37 @@ def test_pairs_that_only_the_file_knows_stand_below() -> None:
     sides = table_of(
         "rl-transformer",
         "3",
-        votes(["w"], "Mine", "RL Transformer", "Coherence"),
-        votes(["w"], "RL Transformer", "Mine", "Fluency"),
+        judgements(["w"], "Mine", "RL Transformer", "Coherence"),
+        judgements(["w"], "RL Transformer", "Mine", "Fluency"),
     )
     assert [r.label for r in sides.rows[3:]] == ["Mine vs RL Transformer"]
     assert numbers(sides.rows[3], "Win@Coherence", "Win@Fluency") == [1.0, 0.0]
-    rated = table_of("dvs2s", "2", votes(["2"], "Mine"), votes(["w"], "S2SA", "Mine"))
+    rated = table_of("dvs2s", "2", judgements(["2"], "Mine"), judgements(["w"], "S2SA", "Mine"))
     assert [r.label for r in rated.rows[6:]] == ["Mine"]
 
 
 def test_without_the_printed_values_the_table_has_the_papers_columns() -> None:
-    table = table_of("adand", "2", votes(FOUR, "AdaND", "CVAE"), printed=False)
+    table = table_of("adand", "2", judgements(FOUR, "AdaND", "CVAE"), printed=False)
     assert [c.title for c in table.columns] == ["Win", "Loss", "Tie", "Kappa"]
     assert not any("Printed" in note for note in table.notes)
 
 
 def test_judgements_of_something_else_are_a_mistake() -> None:
     with pytest.raises(InputError, match="no judgement belongs to table 2 of adand"):
-        table_of("adand", "2", votes(FOUR, "AdaND", "CVAE", "Fluency"))
+        table_of("adand", "2", judgements(FOUR, "AdaND", "CVAE", "Fluency"))
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    path = tmp_path / "votes.csv"
+    path = tmp_path / "judgements.csv"
     names = ("judge", "example", "criterion", "system", "against", "verdict")
     words: Mapping[float, str] = {1.0: "win", 0.0: "tie", -1.0: "loss"}
     lines = io.StringIO()
     writer = csv.writer(lines)
     writer.writerow(names)
-    for v in votes(FOUR, "<b>Mine</b>", "Seq2seq"):
+    for v in judgements(FOUR, "<b>Mine</b>", "Seq2seq"):
         writer.writerow((v.judge, v.example, v.criterion, v.system, v.against, words[v.value]))
-    for v in votes(FOUR, "AdaND", "Seq2seq"):
+    for v in judgements(FOUR, "AdaND", "Seq2seq"):
         writer.writerow((v.judge, v.example, v.criterion, v.system, v.against, words[v.value]))
     path.write_text(lines.getvalue())
     return path
@@ -367,15 +371,15 @@ def test_the_command_writes_every_format(
         *(f"adand-2.{format}" for format in TABLES if format != "html"),
     }
     assert "<b>Mine" not in (out / "report.html").read_text(encoding="utf-8")
-    assert len(read_votes(file)) == 24
+    assert len(read_judgements(file)) == 24
 
 
 def test_the_command_writes_stars_and_why_there_is_none(
     command: Callable[..., Any], tmp_path: Path
 ) -> None:
     path, out = tmp_path / "ratings.csv", tmp_path / "out"
-    given = [v for part in rated(DVS2S=RATED, S2SA=BEHIND, CVAE=["112"]) for v in part]
-    lines = (f"{v.judge},{v.example},{v.system},{v.value:g}" for v in given)
+    ratings = [v for part in rated(DVS2S=RATED, S2SA=BEHIND, CVAE=["112"]) for v in part]
+    lines = (f"{v.judge},{v.example},{v.system},{v.value:g}" for v in ratings)
     path.write_text("\n".join(["judge,example,system,verdict", *lines]))
     asked = ("report", "--paper", "dvs2s", "--table", "2", "--judgements", path, "--out", out)
     spoken = command(*asked, "--formats", "txt,html")
@@ -384,7 +388,7 @@ def test_the_command_writes_stars_and_why_there_is_none(
     ends = {line.split()[0]: line.split()[-1] for line in text if line.startswith(("DV", "S2SA "))}
     assert ends == {"DVS2S": "1.38¹", "S2SA": "1.00*"}
     assert "Mean: no test for CVAE (1 example in common with DVS2S, a test needs 2)." in text
-    strict = judged_report("dvs2s", "2", path, out, ["txt"], alpha=1e-6, correction="holm")
+    strict = human_table_report("dvs2s", "2", path, out, ["txt"], alpha=1e-6, correction="holm")
     assert marked(strict[0][0]) == {"DVS2S": "B", "CVAE": "S"}
     assert "p < 1e-06, corrected within each column" in (out / "dvs2s-2.txt").read_text("utf-8")
     assert "no significant difference shown from CVAE" in (out / "report.html").read_text("utf-8")
@@ -395,12 +399,12 @@ def test_the_file_that_the_document_shows_can_be_read(tmp_path: Path) -> None:
     (shown,) = re.findall(r"```\n(judge,.*?)```", text, re.DOTALL)
     path = tmp_path / "judgements.csv"
     path.write_text(shown, encoding="utf-8")
-    first = table_of("paraformer", "3", read_votes(path)).rows[0]
+    first = table_of("paraformer", "3", read_judgements(path)).rows[0]
     assert numbers(first, "Fluency_Win", "Fluency_Tie") == [0.5, 0.5]
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ((), "judgements stand beside a table of a paper"),
         (("--paper", "adand"), "a table is named by both"),
@@ -411,8 +415,8 @@ def test_the_file_that_the_document_shows_can_be_read(tmp_path: Path) -> None:
     ],
 )
 def test_mistakes_in_the_command_are_told_in_one_line(
-    command: Callable[..., Any], file: Path, options: Sequence[str], said: str
+    command: Callable[..., Any], file: Path, options: Sequence[str], message: str
 ) -> None:
     spoken = command("report", "--judgements", file, *options)
     assert (spoken.code, spoken.err.count("\n")) == (2, 1)
-    assert said in spoken.err
+    assert message in spoken.err

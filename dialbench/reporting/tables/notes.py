@@ -120,7 +120,7 @@ def _tests(
         for test in sorted(marks[column.name].tests):
             tests.setdefault(test, []).append(column.title)
     if tests:
-        yield rules.said
+        yield rules.note
     for test, titles in tests.items():
         yield f"{', '.join(titles)}: {test}."
     if tests and all(len(line.done) < 2 for line in members if line.ranked):

@@ -1,4 +1,4 @@
-"""The papers' own tables in their own shape, in every format that ours have."""
+"""Turns a paper's table into one of ours: same rows, columns and cells, in every format."""
 
 from __future__ import annotations
 
@@ -12,33 +12,39 @@ from dialbench.text.cleaning import slug
 
 
 def as_printed(table: PrintedTable | ParameterTable | TopicTable) -> Table:
-    """A paper's table with its cells as they are printed, stars and bold type included.
+    """A paper's table with its cells as printed, stars and bold type included.
 
     Several corpora, or several aspects that judges were asked about, stand side by side; columns
     such as Fluency_Win and Fluency_Loss stand under one heading.
     """
-    name = slug(f"{table.paper.replace('_', '-')}-{table.table}")
+    name = table_name(table)
     caption = f"{table.caption} ({table.label} of {table.paper_title or table.paper})"
     if isinstance(table, ParameterTable):
         return Table(name, caption, _COUNTS, tuple(_counts(table)), table.notes)
     if isinstance(table, TopicTable):
         rows = tuple(Row(t.name, {"words": Cell(text=", ".join(t.words))}) for t in table.topics)
         return Table(name, caption, (_text("words"),), rows, table.notes)
-    sections: dict[str, list[PrintedRow]] = {}
-    for row in table.rows:
-        sections.setdefault(section(row), []).append(row)
     columns = tuple(_columns(table))
     parts = {
         heading: Table(name, caption, columns, tuple(_row(row, columns) for row in rows))
-        for heading, rows in sections.items()
+        for heading, rows in by_section(table).items()
     }
     whole = side_by_side(name, caption, parts)
     return Table(name, caption, whole.columns, whole.rows, tuple(notes_of(table)))
 
 
-def section(row: PrintedRow) -> str:
-    """The corpus or aspect under which a row stands; "" in tables that have one part."""
-    return row.dataset or str((row.model_extra or {}).get("aspect", ""))
+def table_name(table: PrintedTable | ParameterTable | TopicTable) -> str:
+    """A paper's table as the stem of a file name."""
+    return slug(f"{table.paper.replace('_', '-')}-{table.table}")
+
+
+def by_section(table: PrintedTable) -> dict[str, list[PrintedRow]]:
+    """The rows by the corpus or aspect they stand under; "" in tables of one section."""
+    sections: dict[str, list[PrintedRow]] = {}
+    for row in table.rows:
+        aspect = row.dataset or str((row.model_extra or {}).get("aspect", ""))
+        sections.setdefault(aspect, []).append(row)
+    return sections
 
 
 def headings(table: PrintedTable) -> list[tuple[str, str]]:
@@ -52,7 +58,7 @@ def headings(table: PrintedTable) -> list[tuple[str, str]]:
 
 
 def notes_of(table: PrintedTable) -> Iterator[str]:
-    """What is to be said of the printed values."""
+    """The notes on printed values: test, unit, agreement, judges."""
     if table.dataset:
         yield f"{table.dataset}."
     if any(star for row in table.rows for star in row.star):
@@ -62,13 +68,13 @@ def notes_of(table: PrintedTable) -> Iterator[str]:
         yield f"Values: {table.unit}."
     if table.agreement:
         yield f"Agreement: {table.agreement}."
-    for count, what in (
+    for count, noun in (
         (table.raters, "judges"),
         (table.items, "items"),
         (table.items_per_rater, "items a judge"),
     ):
         if count:
-            yield f"{count} {what}."
+            yield f"{count} {noun}."
     yield from table.notes
 
 
@@ -77,9 +83,9 @@ def _text(name: str, title: str = "", group: str = "") -> Column:
 
 
 def _columns(table: PrintedTable) -> Iterator[Column]:
-    for place, (title, group) in enumerate(headings(table)):
-        unit = " (%)" if all(row.printed[place].endswith("%") for row in table.rows) else ""
-        yield _text(table.columns[place], f"{title}{unit}", group)
+    for number, (title, group) in enumerate(headings(table)):
+        unit = " (%)" if all(row.printed[number].endswith("%") for row in table.rows) else ""
+        yield _text(table.columns[number], f"{title}{unit}", group)
 
 
 def _row(row: PrintedRow, columns: Sequence[Column]) -> Row:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dialbench.records import Cell, Column, Result, Row, Score, Table
+from dialbench.reporting.defaults import DEFAULT_ALPHA
 from dialbench.reporting.tables.columns import column_of
 from dialbench.reporting.tables.notes import notes
 from dialbench.reporting.tables.rows import Line, lines
@@ -17,7 +18,7 @@ def build(
     results: Iterable[Result],
     *,
     metrics: Sequence[Column | str],
-    alpha: float = 0.01,
+    alpha: float = DEFAULT_ALPHA,
     correction: Correction = "none",
     corpus_notes: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Table]:

@@ -12,6 +12,7 @@ import numpy as np
 from dialbench.errors import InputError, UnknownName
 from dialbench.metrics.formulas import FORMULAS
 from dialbench.records import Column, Score
+from dialbench.reporting.defaults import DEFAULT_ALPHA
 from dialbench.stats.compare import Test, difference_test, pseudo_values
 from dialbench.stats.seeds import over_seeds
 from dialbench.stats.significance import holm
@@ -27,19 +28,20 @@ class Rules:
         InputError: one of them cannot be used.
     """
 
-    alpha: float = 0.01
+    alpha: float = DEFAULT_ALPHA
     correction: Correction = "none"
 
     def __post_init__(self) -> None:
         if not 0 < self.alpha < 1:
-            hint = "Take a number between 0 and 1, such as 0.01."
-            raise InputError(f"{self.alpha} is no level of significance", where="alpha", hint=hint)
+            hint = f"Pass a number between 0 and 1, such as {DEFAULT_ALPHA}."
+            what = f"{self.alpha} is no level of significance"
+            raise InputError(what, where="alpha", hint=hint)
         if self.correction not in (known := ("none", "holm")):
             raise UnknownName.of("correction", self.correction, known, where="correction")
 
     @property
-    def said(self) -> str:
-        """What a star says, for the notes."""
+    def note(self) -> str:
+        """What a star means, for the notes."""
         correction = {
             "none": "not corrected for several comparisons",
             "holm": "corrected within each column after Holm",
