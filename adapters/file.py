@@ -7,7 +7,6 @@ turns it shares with the example's must hold the same words.
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Any, ClassVar
 
 from dialbench.adapter import Adapter, Card, Run
 from dialbench.errors import InputError, SystemFailed
+from dialbench.files.checksum import sha256_of
 from dialbench.files.lines import PACKED
 from dialbench.files.responses import Answer, read_answers
 from dialbench.records import Context, Decoding
@@ -62,8 +62,7 @@ class File(Adapter):
     ) -> Mapping[str, Any]:
         """The file's checksum, once every context has its response."""
         _responses(config, contexts)
-        with Path(config.path).open("rb") as file:
-            return {"responses": hashlib.file_digest(file, "sha256").hexdigest()}
+        return {"responses": sha256_of(Path(config.path))}
 
     def respond(self, contexts: Sequence[Context], decoding: Decoding, run: Run) -> list[str]:
         """The file's responses in the order of the contexts."""

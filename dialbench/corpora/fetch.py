@@ -5,7 +5,6 @@ Nothing else in the suite reaches for the network, and this does only for `dialb
 
 from __future__ import annotations
 
-import hashlib
 import http.client
 import re
 import time
@@ -18,6 +17,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from dialbench.errors import InputError, StorageError, first_line
+from dialbench.files.checksum import sha256_of
 
 Progress = Callable[[int, int | None], None]
 """Called with the bytes had so far and the whole size, None where the server does not tell."""
@@ -163,12 +163,6 @@ def checked_sha256(text: str, *, where: str = "--sha256") -> str:
     if not re.fullmatch(r"[0-9a-fA-F]{64}", text.strip()):
         raise InputError(f"{text!r} is not a sha256", where=where, hint="Write 64 hex digits.")
     return text.strip().lower()
-
-
-def sha256_of(path: Path) -> str:
-    """sha256 (64 hex digits) of a file's bytes."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _transfer(url: str, part: Path, progress: Progress, timeout: float) -> None:

@@ -29,10 +29,10 @@ from dialbench.corpora.fetch import (
     gather,
     part_of,
     settle,
-    sha256_of,
     silent,
 )
 from dialbench.errors import InputError, UnknownName, first_line
+from dialbench.files.checksum import sha256_of
 
 # RuntimeError: packed with a password or in a way that zipfile does not know.
 _DAMAGED = (

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from dialbench.errors import InputError, first_line
+from dialbench.files.checksum import sha256_of
 from dialbench.files.loads import loads
 
 _READ = {".json", ".jinja", ".model", ".safetensors", ".tiktoken", ".txt"}
@@ -164,5 +165,4 @@ def folder_of(named: str) -> Path | None:
 @lru_cache(maxsize=64)
 def _checksum(path: Path, size: int, changed: int) -> str:
     # Kept as long as size and time of change stay: weights may be gigabytes.
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return sha256_of(path)

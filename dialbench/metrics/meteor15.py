@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialbench.errors import InputError
+from dialbench.files.checksum import sha256_of
 from dialbench.metrics.base import SHARE, Dense, MeanMetric, SumMetric
 from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.overlap import NO_REFERENCES
@@ -60,8 +61,7 @@ class MeteorProgram:
         """How signatures call it: a checksum of the archive and its paraphrases."""
         digest = hashlib.sha256()
         for part in (_JAR, _PARAPHRASES):
-            with (self._folder / part).open("rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
+            digest.update(bytes.fromhex(sha256_of(self._folder / part)))
         return digest.hexdigest()[:12]
 
     def counts(self, texts: Texts) -> NDArray[np.float64]:

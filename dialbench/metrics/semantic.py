@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialbench.errors import InputError
+from dialbench.files.checksum import sha256_of
 from dialbench.files.pretrained import silence
 from dialbench.metrics.base import COSINE, POSITIVE, Dense, MeanMetric, Metric
 from dialbench.metrics.info import MetricInfo
@@ -66,8 +67,7 @@ class SentenceModel:
             )
         digest = hashlib.sha256()
         for path in weights:
-            with path.open("rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
+            digest.update(bytes.fromhex(sha256_of(path)))
         return cls(_Encoder(folder), f"{name or folder.name}@{digest.hexdigest()[:12]}")
 
     @cached_property

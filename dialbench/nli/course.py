@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from torch import Tensor
 from dialbench.corpora.base import load_corpus
 from dialbench.errors import InputError
 from dialbench.files.atomic import atomic_write
+from dialbench.files.checksum import sha256_of
 from dialbench.neural.devices import dtype_of
 from dialbench.nli import embedded
 from dialbench.nli.adaptation import shifted
@@ -178,7 +178,7 @@ def train(
     facts: dict[str, object] = {
         "base": embedded.BASE_SHA256,
         "file": weights.name,
-        "sha256": hashlib.sha256(weights.read_bytes()).hexdigest(),
+        "sha256": sha256_of(weights),
         "parameters": sum(tensor.numel() for tensor in learned.values()),
         "command": f"dialbench nli train --seed {seed} --dialogue-pairs {dialogue}",
         "dtype": str(dtype_of("auto", "cpu")).removeprefix("torch."),

@@ -5,7 +5,6 @@ The base weights are those of the package that the extra `offline` installs; our
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from torch import Tensor
 
 from dialbench.errors import InputError, StorageError
+from dialbench.files.checksum import sha256_of
 from dialbench.neural import checkpoint
 from dialbench.nli.adaptation import merge
 from dialbench.nli.encoder import CrossEncoder
@@ -37,9 +37,7 @@ def base_folder() -> Path | None:
     if package is None or package.origin is None:
         return None
     folder = Path(package.origin).parent / "model"
-    with (folder / _BASE).open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != BASE_SHA256:
+    if sha256_of(folder / _BASE) != BASE_SHA256:
         raise InputError(
             "these are not the base weights of the embedded judge",
             where=str(folder / _BASE),
@@ -73,9 +71,8 @@ def load(folder: Path, weights: Path) -> Judge:
             where=str(weights),
             hint="Make it anew with dialbench nli train.",
         ) from None
-    with weights.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return Classifier(model, tokenizer, range(len(LABELS)), f"dialbench-minilm-l6@{digest[:12]}")
+    name = f"dialbench-minilm-l6@{sha256_of(weights)[:12]}"
+    return Classifier(model, tokenizer, range(len(LABELS)), name)
 
 
 def save(file: Path, tensors: dict[str, Tensor]) -> None:

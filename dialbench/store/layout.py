@@ -12,7 +12,6 @@ each scoring are written aside and renamed into place, so each is old or new, ne
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from typing import Any
 from dialbench.errors import InputError, StorageError
 from dialbench.files import responses as lines
 from dialbench.files.atomic import atomic_folder, atomic_write, storing, sweep
+from dialbench.files.checksum import sha256_of
 from dialbench.records import Job, Responses, Result, Score
 from dialbench.store import scores as scored
 from dialbench.store.lock import locked
@@ -414,5 +414,5 @@ def _compare(path: Path, sha256: str) -> None:
 
 
 def _sha256(path: Path) -> str:
-    with storing(path), path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    with storing(path):
+        return sha256_of(path)
