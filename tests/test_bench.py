@@ -284,7 +284,7 @@ def test_word_vectors_learn_from_the_whole_split_whatever_systems_learn_from(tmp
 
 
 def test_what_the_run_tells_stands_beside_measures_but_no_clock_in_a_baseline(tmp_path):
-    from dialbench.checking.snapshot import take
+    from dialbench.checking.snapshot import take_snapshot
 
     names = ("dist-1", "parameters", "cases-per-second")
     request = Request(models="parrot", limit_train=60, limit_test=20, plugins=(PLUGINS,))
@@ -293,7 +293,7 @@ def test_what_the_run_tells_stands_beside_measures_but_no_clock_in_a_baseline(tm
     [table] = outcome.tables
     assert tuple(column.name for column in table.columns) == ("different", *names)
     assert table.rows[0].cells["parameters"].reason == "the system has no model"
-    [entry] = take(tmp_path).entries
+    [entry] = take_snapshot(tmp_path).entries
     assert set(entry.scores) == {"different", "parameters", "dist-1"}
 
 

@@ -1,4 +1,4 @@
-"""What differs in how two entries, or two snapshots, came about."""
+"""Finds differences in settings, data, software and machine between two entries or snapshots."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NAMES = {
     "data": "training data",
     "examples": "training examples",
     "version": "version of the system's code",
-    "base": "training it starts from",
+    "base": "training run it starts from",
     "outside": "files that the options name",
 }
 _ABSENT = ""
@@ -32,29 +32,29 @@ _ABSENT = ""
 
 def of_entries(old: Entry, new: Entry) -> tuple[Cause, ...]:
     """Settings, data, signatures, devices and code in which two entries differ."""
-    found = list(_differences(_recipe(old), _recipe(new)))
+    causes = list(_differences(_settings(old), _settings(new)))
     if old.responses and new.responses:
-        found += _differences(_surroundings(old), _surroundings(new))
-    for measure in old.scores.keys() & new.scores.keys():
-        before, after = old.scores[measure].signature, new.scores[measure].signature
+        causes += _differences(_environment(old), _environment(new))
+    for metric in old.scores.keys() & new.scores.keys():
+        before, after = old.scores[metric].signature, new.scores[metric].signature
         if before != after:
-            found.append(Cause("signature", measure, before, after))
-    return tuple(sorted(found, key=lambda cause: (cause.kind, cause.what)))
+            causes.append(Cause("signature", metric, before, after))
+    return tuple(sorted(causes, key=lambda cause: (cause.kind, cause.what)))
 
 
 def of_provenance(old: Provenance, new: Provenance) -> tuple[Cause, ...]:
     """Versions of libraries and of the code in which two snapshots differ."""
-    found = [
+    causes = [
         Cause("code" if cause.what == "dialbench" else "library", cause.what, cause.old, cause.new)
         for cause in _differences(old.versions, new.versions)
     ]
     if old.commit and new.commit and old.commit != new.commit:
-        found.append(Cause("code", "commit", old.commit, new.commit))
-    return tuple(found)
+        causes.append(Cause("code", "commit", old.commit, new.commit))
+    return tuple(causes)
 
 
 def may_round_otherwise(old: Entry, new: Entry) -> bool:
-    """Whether the same code may give other bits under the circumstances of the two.
+    """Whether the same code may give other bits in the environments of the two.
 
     Processor, number format, threads and torch decide in which order numbers are added, hence how
     sums round. A CPU keeps to its order every time, a GPU need not.
@@ -63,13 +63,13 @@ def may_round_otherwise(old: Entry, new: Entry) -> bool:
 
 
 def of_rounding(old: Entry, new: Entry) -> list[str]:
-    """The circumstances that decide how sums round, and in which two entries differ."""
-    before, after = _surroundings(old), _surroundings(new)
+    """The differences between two entries that decide how sums round."""
+    before, after = _environment(old), _environment(new)
     return [what for what in _ROUNDING if before.get(what) != after.get(what)]
 
 
-def _recipe(entry: Entry) -> dict[str, Any]:
-    """Everything that stands with an entry of how it came about, by a name for readers."""
+def _settings(entry: Entry) -> dict[str, Any]:
+    """All settings of an entry's training and test, by names for readers."""
     training = dict(entry.job.training)
     if "base" in training:
         training["base"] = fingerprint_of(training["base"])[:12]
@@ -80,16 +80,16 @@ def _recipe(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _surroundings(entry: Entry) -> dict[str, Any]:
-    """Where an entry was answered."""
+def _environment(entry: Entry) -> dict[str, Any]:
+    """The machine, number format and libraries that made the responses of an entry."""
     return {
-        **{_circumstance(key): value for key, value in entry.circumstances.items()},
+        **{_environment_name(key): value for key, value in entry.circumstances.items()},
         "device": entry.device,
     }
 
 
-def _circumstance(key: str) -> str:
-    # An option of the training may have the same name (batch_size).
+def _environment_name(key: str) -> str:
+    # An option of training may have the same name (batch_size).
     return key if key in _KINDS else f"{key} while answering"
 
 

@@ -1,4 +1,4 @@
-"""Whether the numbers of a run are still those of a committed baseline, and if not, why not."""
+"""Compares the numbers of a run with a committed baseline and says why they moved."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dialbench.checking.compare import compare
 from dialbench.checking.findings import Comparison
-from dialbench.checking.snapshot import take, to_keep
+from dialbench.checking.snapshot import take_snapshot, to_commit
 from dialbench.errors import InputError
 from dialbench.store import baselines
 
@@ -31,7 +31,8 @@ def check(
             corpora whose licence keeps them out of it.
         keep_texts: with `update`: keep the texts of all corpora in the baseline, because their
             licence allows it.
-        seeds: the ones to compare, by default all; the baseline's others measure the spread.
+        seeds: the ones to compare, by default all; the baseline's others add to the standard
+            deviation over seeds.
 
     Returns:
         What differs; `ok` if nothing does.
@@ -41,21 +42,21 @@ def check(
             rows to write one from.
         StorageError: a file is damaged, was changed by hand, or follows a newer schema.
     """
-    path, now = Path(baseline), take(Path(runs))
-    kept = to_keep(now, texts=keep_texts) if update else now
+    path, run = Path(baseline), take_snapshot(Path(runs))
+    to_write = to_commit(run, texts=keep_texts) if update else run
     if update and not path.exists():
-        before = baselines.Baseline(provenance=now.provenance, examples={}, entries=[])
+        base = baselines.Baseline(provenance=run.provenance, examples={}, entries=[])
     else:
-        before = baselines.read(path)
-    _demand(seeds or (), before)
-    local = None if texts_from is None else take(Path(texts_from))
-    found = compare(before, now, local, seeds or None)
+        base = baselines.read(path)
+    _require_seeds(seeds or (), base)
+    local = None if texts_from is None else take_snapshot(Path(texts_from))
+    comparison = compare(base, run, local, seeds or None)
     if update:
-        baselines.write(path, kept)
-    return found
+        baselines.write(path, to_write)
+    return comparison
 
 
-def _demand(seeds: Collection[int], baseline: baselines.Baseline) -> None:
+def _require_seeds(seeds: Collection[int], baseline: baselines.Baseline) -> None:
     known = sorted({entry.job.seed for entry in baseline.entries})
     for seed in seeds:
         if seed not in known:

@@ -1,4 +1,4 @@
-"""Two snapshots, cell by cell and response by response; nothing is read or written here."""
+"""Compares two snapshots cell by cell and response by response; reads and writes nothing."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dialbench.checking import causes
 from dialbench.checking.cells import other_seeds, same_seed
 from dialbench.checking.findings import CellChange, Comparison, ResponseChange, RowReport
-from dialbench.checking.pairs import Row, rows
-from dialbench.store.baselines import Baseline, Entry, Said
+from dialbench.checking.pairs import Row, pair_rows
+from dialbench.store.baselines import Baseline, Entry, StoredResponse
 from dialbench.store.schema import FORMER_NAMES
 
-Measures = frozenset[str]
+MetricNames = frozenset[str]
 
 
 def compare(
@@ -20,18 +20,19 @@ def compare(
     local: Baseline | None = None,
     seeds: Collection[int] | None = None,
 ) -> Comparison:
-    """What of `new` is not as in `old`.
+    """Compares `new` with `old`.
 
-    Rows with the same seeds are compared seed by seed: counts exactly, other measures to 1e-6 of
+    Rows with the same seeds are compared seed by seed: counts exactly, other metrics to 1e-6 of
     their value, responses and trained weights by their checksums. Rows that ran where sums may
-    round otherwise and differ, and rows with other seeds altogether, are compared by the spread
-    over the baseline's seeds.
+    round otherwise and differ, and rows with other seeds altogether, are compared by the
+    standard deviation over the baseline's seeds.
 
     Args:
         old: the baseline.
         new: the run.
         local: the runs that the baseline was made from, for texts that it may not hold.
-        seeds: the ones to compare, by default all; the baseline's others measure the spread.
+        seeds: the ones to compare, by default all; the baseline's others add to the standard
+            deviation over seeds.
     """
     return _Check(old, new, local, seeds).run()
 
@@ -46,24 +47,24 @@ class _Check:
     ) -> None:
         self.old, self.new, self.seeds = old, new, seeds
         self.local = _texts(local) if local else {}
-        before, after = _measures(old.entries), _measures(new.entries)
-        both = before and after  # a side without any scores says so row by row
+        before, after = _metric_names(old.entries), _metric_names(new.entries)
+        both = before and after  # a side without any scores is reported row by row
         self.missing = before - after if both else frozenset()
         self.added = after - before if both else frozenset()
 
     def run(self) -> Comparison:
-        found = rows(self.old.entries, self.new.entries, self.seeds)
-        reports = {id(row): list(self._exact(row)) for row in found}
-        by_spread = [row for row in found if self._needs_spread(row, reports[id(row)])]
-        cells = sum(len(self._shared(row.baseline, row.run)) for row in by_spread)
-        for row in by_spread:
-            reports[id(row)] = [self._spread(row, cells)]
-        columns = [f"column {_known_as(name)} is missing" for name in sorted(self.missing)]
+        rows = pair_rows(self.old.entries, self.new.entries, self.seeds)
+        reports = {id(row): list(self._exact(row)) for row in rows}
+        over_seeds = [row for row in rows if self._compares_over_seeds(row, reports[id(row)])]
+        cells = sum(len(self._shared_metrics(row.baseline, row.run)) for row in over_seeds)
+        for row in over_seeds:
+            reports[id(row)] = [self._across_seeds(row, cells)]
+        columns = [f"column {_with_former_name(name)} is missing" for name in sorted(self.missing)]
         columns += [f"column {name} was added" for name in sorted(self.added)]
         return Comparison(
             self.old.provenance,
             self.new.provenance,
-            tuple(report for row in found for report in reports[id(row)]),
+            tuple(report for row in rows for report in reports[id(row)]),
             tuple(columns),
             causes.of_provenance(self.old.provenance, self.new.provenance),
         )
@@ -83,11 +84,11 @@ class _Check:
             reason = f": {new.reason}" if new.reason else ""
             problem = f"the row is {new.status}, not {old.status}{reason}"
             return RowReport(name, (problem,), causes=why)
-        shared = self._shared([old], [new])
+        shared = self._shared_metrics([old], [new])
         changes = self._responses(old, new)
         return RowReport(
             name,
-            (*self._lacking(old, new), *_weights(old, new)),
+            (*self._metric_problems(old, new), *_weight_problems(old, new)),
             tuple(self._cells(row, old, new, shared)),
             tuple(changes),
             len(shared),
@@ -99,10 +100,10 @@ class _Check:
     def _cells(
         self, row: Row, old: Entry, new: Entry, shared: Sequence[str]
     ) -> Iterator[CellChange]:
-        for measure in shared:
-            scores = [entry.scores[measure] for entry in row.baseline if measure in entry.scores]
+        for metric in shared:
+            scores = [entry.scores[metric] for entry in row.baseline if metric in entry.scores]
             seeds = [score.value for score in scores if score.value is not None]
-            change = same_seed(measure, old.scores[measure], new.scores[measure], seeds)
+            change = same_seed(metric, old.scores[metric], new.scores[metric], seeds)
             if change:
                 yield change
 
@@ -110,28 +111,32 @@ class _Check:
         before, after = self.old.responses_of(old), self.new.responses_of(new)
         local = self.local.get(old.as_job().fingerprint, {})
         for example in dict.fromkeys([*before, *after]):
-            was, now = before.get(example), after.get(example)
-            if was is None or now is None or was.sha256 != now.sha256:
-                yield _texts_in_pairs(example, was, now, local.get(example))
+            old_response, new_response = before.get(example), after.get(example)
+            if (
+                old_response is None
+                or new_response is None
+                or old_response.sha256 != new_response.sha256
+            ):
+                yield _response_change(example, old_response, new_response, local.get(example))
 
-    def _lacking(self, old: Entry, new: Entry) -> Iterator[str]:
+    def _metric_problems(self, old: Entry, new: Entry) -> Iterator[str]:
         if old.scores and not new.scores:
             yield "the row is not scored"
             return
         before, after = set(old.scores) - self.missing, set(new.scores) - self.added
         for names, what in ((before - after, "missing"), (after - before, "added")):
             if names:
-                yield f"measures {what}: {', '.join(sorted(names))}"
+                yield f"metrics {what}: {', '.join(sorted(names))}"
 
-    def _shared(self, old: Sequence[Entry], new: Sequence[Entry]) -> list[str]:
-        """The measures that every one of these entries has, in the baseline's order."""
+    def _shared_metrics(self, old: Sequence[Entry], new: Sequence[Entry]) -> list[str]:
+        """The metrics that every one of these entries has, in the baseline's order."""
         return [
             name
             for name in old[0].scores
             if all(name in entry.scores for entry in [*old[1:], *new])
         ]
 
-    def _needs_spread(self, row: Row, reports: Iterable[RowReport]) -> bool:
+    def _compares_over_seeds(self, row: Row, reports: Iterable[RowReport]) -> bool:
         if row.across_seeds:
             return True
         moved = row.pairs and not all(report.ok for report in reports)
@@ -140,42 +145,45 @@ class _Check:
         whole = not row.missing and not row.added
         return bool(moved and elsewhere and done and whole and len(row.baseline) > 1)
 
-    def _spread(self, row: Row, cells: int) -> RowReport:
+    def _across_seeds(self, row: Row, cells: int) -> RowReport:
         old, new = row.baseline, row.run
-        shared = self._shared(old, new)
-        found = (
+        shared = self._shared_metrics(old, new)
+        changes = (
             other_seeds(name, [e.scores[name] for e in old], [e.scores[name] for e in new], cells)
             for name in shared
         )
         why = [cause for a, b in zip(old, new, strict=False) for cause in causes.of_entries(a, b)]
         unfinished = [f"seed {e.job.seed} is {e.status}" for e in new if e.status != "done"]
-        lacking = dict.fromkeys(text for e in new for text in self._lacking(old[0], e))
+        problems = dict.fromkeys(text for e in new for text in self._metric_problems(old[0], e))
         return RowReport(
             f"{row.key}, seeds {_seeds(new)}",
-            (*unfinished, *lacking),
-            tuple(change for change in found if change),
+            (*unfinished, *problems),
+            tuple(change for change in changes if change),
             cells_compared=len(shared),
             causes=tuple(dict.fromkeys(why)),
-            notes=(_rule(row),),
+            notes=(_comparison_note(row),),
         )
 
 
-def _texts(local: Baseline) -> dict[str, dict[str, Said]]:
+def _texts(local: Baseline) -> dict[str, dict[str, StoredResponse]]:
     return {entry.as_job().fingerprint: local.responses_of(entry) for entry in local.entries}
 
 
-def _texts_in_pairs(
-    example: str, was: Said | None, now: Said | None, local: Said | None
+def _response_change(
+    example: str,
+    old: StoredResponse | None,
+    new: StoredResponse | None,
+    local: StoredResponse | None,
 ) -> ResponseChange:
     """The change with both texts, or with neither where the old one may not be known."""
-    if was and local and local.sha256 == was.sha256:
-        was = local
-    if now and (was is None or was.text is None):
-        now = now._replace(text=None)
-    return ResponseChange(example, was, now)
+    if old and local and local.sha256 == old.sha256:
+        old = local
+    if new and (old is None or old.text is None):
+        new = new._replace(text=None)
+    return ResponseChange(example, old, new)
 
 
-def _rule(row: Row) -> str:
+def _comparison_note(row: Row) -> str:
     old = row.baseline
     where = f"with seeds {_seeds(row.run)}"
     if row.pairs:
@@ -183,15 +191,18 @@ def _rule(row: Row) -> str:
         unlike = dict.fromkeys(what for pair in row.pairs for what in causes.of_rounding(*pair))
         where = f"where sums round otherwise ({', '.join(unlike) or 'on a GPU'})"
     if len(old) < 2:
-        return f"ran {where}; the baseline has one seed, hence no spread to compare by"
-    return f"ran {where}: compared by the spread over seeds {_seeds(old)}, not response by response"
+        return f"ran {where}; the baseline has one seed, hence no standard deviation to compare by"
+    return (
+        f"ran {where}: compared by the standard deviation over seeds {_seeds(old)}, "
+        "not response by response"
+    )
 
 
 def _seeds(entries: Iterable[Entry]) -> str:
     return ", ".join(str(entry.job.seed) for entry in entries)
 
 
-def _known_as(metric: str) -> str:
+def _with_former_name(metric: str) -> str:
     former = FORMER_NAMES.get(metric)
     return f"{metric} (formerly {former})" if former else metric
 
@@ -200,11 +211,11 @@ def _name(row: Row, entry: Entry) -> str:
     return f"{row.key}, seed {entry.job.seed}"
 
 
-def _measures(entries: Iterable[Entry]) -> Measures:
+def _metric_names(entries: Iterable[Entry]) -> MetricNames:
     return frozenset(name for entry in entries for name in entry.scores)
 
 
-def _weights(old: Entry, new: Entry) -> Iterator[str]:
+def _weight_problems(old: Entry, new: Entry) -> Iterator[str]:
     for name in sorted(old.weights.keys() | new.weights.keys()):
         if old.weights.get(name) == new.weights.get(name):
             continue

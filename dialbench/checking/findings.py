@@ -1,4 +1,4 @@
-"""What a comparison with a baseline finds."""
+"""The findings of a comparison with a baseline, as plain values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from dialbench.store.baselines import Provenance, Said
+from dialbench.store.baselines import Provenance, StoredResponse
 
 CauseKind = Literal["settings", "data", "signature", "library", "code", "device"]
 Deviation = Literal["seeds", "interval"]
@@ -14,10 +14,10 @@ Deviation = Literal["seeds", "interval"]
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Something that differs between baseline and run and may be why numbers moved.
+    """A difference between baseline and run that may explain why numbers moved.
 
     Attributes:
-        kind: of which sort it is.
+        kind: what it belongs to.
         what: its name, e.g. `learning_rate` or `torch`.
         old, new: its values; empty where it is absent.
     """
@@ -30,26 +30,26 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class CellChange:
-    """A cell that is not as the baseline has it.
+    """A cell that differs from the baseline's.
 
     Attributes:
-        measure: the column.
-        what: which part of the cell is the first that differs.
+        metric: the column.
+        what: the first part of the cell that differs.
         old, new: the values (of `interval`: its ends, one after the other).
-        deviations: how many measured deviations lie between old and new; None where none was
-            measured.
-        of: what was measured: the standard deviation over the baseline's seeds, or half the
-            width of its 95 % interval over dialogues.
-        allowed: the distance that would have passed, where seeds were compared by their spread.
+        deviations: the distance between old and new in units of `unit`; None where that unit is
+            unknown or 0.
+        unit: the standard deviation over the baseline's seeds, or half the width of its 95 %
+            interval over dialogues.
+        tolerance: the distance that would have passed, where means over seeds were compared.
     """
 
-    measure: str
+    metric: str
     what: Literal["value", "responses counted", "interval", "signature"]
     old: tuple[float | None, ...]
     new: tuple[float | None, ...]
     deviations: float | None = None
-    of: Deviation = "interval"
-    allowed: float | None = None
+    unit: Deviation = "interval"
+    tolerance: float | None = None
 
     @property
     def distance(self) -> float | None:
@@ -62,11 +62,11 @@ class CellChange:
 
 @dataclass(frozen=True, slots=True)
 class ResponseChange:
-    """A response that is not what it was; None stands for an example that was not answered."""
+    """A response that differs; None stands for an example without a response."""
 
     example: str
-    old: Said | None
-    new: Said | None
+    old: StoredResponse | None
+    new: StoredResponse | None
 
 
 @dataclass(frozen=True)
@@ -75,10 +75,10 @@ class RowReport:
 
     Attributes:
         name: the row, with its seed.
-        problems: what differs besides cells and responses, in words.
+        problems: what differs besides cells and responses, one sentence each.
         cells_compared, responses_compared: how many there were.
         causes: what differs in how this row came about.
-        notes: what a reader should know of how it was compared.
+        notes: how the row was compared, where not exactly.
         texts_are_local: whether texts, where there are any, come from a local run and may not be
             published.
     """
@@ -101,11 +101,11 @@ class RowReport:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A runs folder against a baseline.
+    """A runs folder compared with a baseline.
 
     Attributes:
-        columns: measures that the baseline or the run has none of, in words.
-        environment: what differs between the two machines and their software.
+        columns: metrics that only one side has, one sentence each.
+        environment: differences between the two machines and their software.
     """
 
     old: Provenance
@@ -133,12 +133,12 @@ class Comparison:
         return ((row, change) for row in self.rows for change in row.responses)
 
     def causes(self) -> dict[Cause, list[str]]:
-        """What differs in how the two came about, with the rows concerned ([] = all).
+        """The differences that may explain the findings, with the rows concerned ([] = all).
 
         Of a failing comparison, only what concerns the rows that differ.
         """
-        found: dict[Cause, list[str]] = {}
+        rows_of: dict[Cause, list[str]] = {}
         for row in self.failing or self.rows:
             for cause in row.causes:
-                found.setdefault(cause, []).append(row.name)
-        return found | {cause: [] for cause in self.environment}
+                rows_of.setdefault(cause, []).append(row.name)
+        return rows_of | {cause: [] for cause in self.environment}

@@ -1,4 +1,4 @@
-"""Which entries of two snapshots are the same row."""
+"""Pairs the entries of two snapshots row by row and seed by seed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dialbench.store.baselines import Entry
 
 
 class RowKey(NamedTuple):
-    """What makes a row of the table, whatever its settings and seeds."""
+    """What identifies a row of the table, whatever its settings and seeds."""
 
     system: str
     corpus: str
@@ -34,7 +34,8 @@ class Row:
     Attributes:
         pairs: the same row with the same seed.
         missing, added: entries with no counterpart.
-        others: of the baseline, with seeds that are not compared: they only measure the spread.
+        others: of the baseline, with seeds that are not compared; they only add to the standard
+            deviation over seeds.
     """
 
     key: RowKey
@@ -45,12 +46,12 @@ class Row:
 
     @property
     def baseline(self) -> list[Entry]:
-        """All that the baseline has of the row, its pairs first."""
+        """All entries of the baseline in this row, pairs first."""
         return [old for old, _ in self.pairs] + self.missing + self.others
 
     @property
     def run(self) -> list[Entry]:
-        """All that the run has of it, its pairs first."""
+        """All entries of the run in this row, pairs first."""
         return [new for _, new in self.pairs] + self.added
 
     @property
@@ -59,7 +60,7 @@ class Row:
         return not self.pairs and bool(self.missing) and bool(self.added)
 
 
-def rows(
+def pair_rows(
     old: Iterable[Entry], new: Iterable[Entry], seeds: Collection[int] | None = None
 ) -> list[Row]:
     """The rows of both sides, the baseline's first.
@@ -76,7 +77,7 @@ def rows(
     after, _ = _with_seeds(new, seeds)
     keys = dict.fromkeys(RowKey.of(entry) for entry in [*before, *after])
     return [
-        _paired(Row(key, others=_of(key, others)), _of(key, before), _of(key, after))
+        _paired(Row(key, others=_in_row(key, others)), _in_row(key, before), _in_row(key, after))
         for key in keys
     ]
 
@@ -92,18 +93,18 @@ def _with_seeds(
     return chosen, others
 
 
-def _of(key: RowKey, entries: Iterable[Entry]) -> list[Entry]:
+def _in_row(key: RowKey, entries: Iterable[Entry]) -> list[Entry]:
     return [entry for entry in entries if RowKey.of(entry) == key]
 
 
 def _paired(row: Row, old: list[Entry], new: list[Entry]) -> Row:
     for same in (_fingerprint, _seed):
         for entry in list(old):
-            found = next((other for other in new if same(other) == same(entry)), None)
-            if found:
-                row.pairs.append((entry, found))
+            partner = next((other for other in new if same(other) == same(entry)), None)
+            if partner:
+                row.pairs.append((entry, partner))
                 old.remove(entry)
-                new.remove(found)
+                new.remove(partner)
     row.pairs.sort(key=lambda pair: pair[0].job.seed)
     row.missing, row.added = old, new
     return row

@@ -1,4 +1,4 @@
-"""A snapshot of a runs folder, in the shape of a baseline."""
+"""Takes a snapshot of a runs folder, in the shape of a baseline."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dialbench.store.layout import Store
 from dialbench.store.schema import JobFields
 from dialbench.store.scores import fields_of
 
-_COMPUTING = (
+_COMPUTING_LIBRARIES = (
     "gensim",
     "lexicalrichness",
     "nltk",
@@ -33,12 +33,11 @@ _COMPUTING = (
     "transformers",
 )
 
+_CLOCKED = {name for name, metric in SYSTEM_METRICS.items() if metric.clocked}
 
-_CLOCKED = {name for name, measure in SYSTEM_METRICS.items() if measure.clocked}
 
-
-def take(runs: Path) -> Baseline:
-    """What a runs folder holds, texts and all.
+def take_snapshot(runs: Path) -> Baseline:
+    """A snapshot of everything in a runs folder, texts included.
 
     Raises:
         InputError: there are no results.
@@ -51,12 +50,12 @@ def take(runs: Path) -> Baseline:
     return Baseline(provenance=provenance(), examples=examples, entries=entries)
 
 
-def to_keep(snapshot: Baseline, *, texts: bool = False) -> Baseline:
-    """The snapshot as it may be committed: without texts that a licence does not let us show.
+def to_commit(snapshot: Baseline, *, texts: bool = False) -> Baseline:
+    """The snapshot as it may be committed: without texts whose licence forbids it.
 
     Args:
-        snapshot: what `take` gave.
-        texts: whether the user says that all texts may be kept.
+        snapshot: as `take_snapshot` returns it.
+        texts: whether the user declares that all texts may be kept.
 
     Raises:
         InputError: a job is not finished and scored; a baseline holds finished rows only.
@@ -68,18 +67,20 @@ def to_keep(snapshot: Baseline, *, texts: bool = False) -> Baseline:
                 f"{entry.as_job()} is {state}; a baseline holds finished rows only",
                 hint="Run it again, or into a fresh --out.",
             )
-    kept = [e if texts or publishable(e.job.corpus) else _without(e) for e in snapshot.entries]
+    kept = [
+        e if texts or publishable(e.job.corpus) else _without_texts(e) for e in snapshot.entries
+    ]
     return snapshot.model_copy(update={"entries": kept})
 
 
 def publishable(corpus: str) -> bool:
-    """Whether text of this corpus may be committed; a user's own file may not."""
+    """Whether text of this corpus may be committed; that of a user's own file may not."""
     return corpus in names() and card(corpus).publishable
 
 
 def provenance() -> Provenance:
-    """Where and by what a snapshot is taken now."""
-    libraries = {name: version for name in _COMPUTING if (version := _installed(name))}
+    """Command, commit, date and versions of this process."""
+    libraries = {name: version for name in _COMPUTING_LIBRARIES if (version := _installed(name))}
     return Provenance(
         command=shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
         commit=_commit(),
@@ -96,9 +97,9 @@ def _entry(store: Store, result: Result, examples: dict[str, list[str]]) -> Entr
     job, answered = result.job, store.answered(result.job)
     responses = None
     if answered:
-        given = store.read_responses(job)
-        ids = [example.id for example in given.examples]
-        responses = ResponseFields.of(given, key_of(ids))
+        stored = store.read_responses(job)
+        ids = [example.id for example in stored.examples]
+        responses = ResponseFields.of(stored, key_of(ids))
         examples[key_of(ids)] = ids
     return Entry(
         job=JobFields.of(job),
@@ -115,7 +116,7 @@ def _entry(store: Store, result: Result, examples: dict[str, list[str]]) -> Entr
     )
 
 
-def _without(entry: Entry) -> Entry:
+def _without_texts(entry: Entry) -> Entry:
     bare = entry.responses and entry.responses.model_copy(update={"texts": None})
     return entry.model_copy(update={"responses": bare})
 
@@ -131,6 +132,6 @@ def _commit() -> str:
     git = shutil.which("git")
     if git is None:
         return ""
-    asked = [git, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
-    told = subprocess.run(asked, capture_output=True, text=True, check=False)  # noqa: S603
-    return told.stdout.strip() if told.returncode == 0 else ""
+    command = [git, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    return process.stdout.strip() if process.returncode == 0 else ""

@@ -25,7 +25,7 @@ LOG_WIDTH = 120
     "--seeds",
     callback=list_of(int),
     metavar="1,2",
-    help="Compare these alone; the baseline's others measure the spread.  [default: all]",
+    help="Seeds to compare; the baseline's others add to its standard deviation.  [default: all]",
 )
 @click.option("--update", is_flag=True, help="Write the baseline anew and say which values moved.")
 @click.option(
@@ -65,10 +65,10 @@ def check(
     from rich.console import Console
 
     from dialbench.checking.check import check as compare
-    from dialbench.checking.to_junit import checked_to_junit
-    from dialbench.checking.to_markdown import checked_to_markdown
-    from dialbench.checking.to_rich import RichChecked
-    from dialbench.checking.wording import words_of
+    from dialbench.checking.to_junit import to_junit
+    from dialbench.checking.to_markdown import to_markdown
+    from dialbench.checking.to_rich import RichSummary
+    from dialbench.checking.wording import summarise
     from dialbench.text.cleaning import clean
 
     if keep_texts and not update:
@@ -86,14 +86,14 @@ def check(
     title, console = str(baseline), Console(soft_wrap=True)
     if not console.is_terminal:
         console.width = LOG_WIDTH
-    shown = words_of(found, public=False, updated=update)
+    shown = summarise(found, public=False, updated=update)
     # By way of click, since rich ends the process where nobody reads on.
     with console.capture() as printed:
-        console.print(RichChecked(shown, clean(title), updated=update))
+        console.print(RichSummary(shown, clean(title), updated=update))
     click.echo(printed.get(), nl=False)
-    public = words_of(found, public=True, updated=update)
-    _write(markdown, checked_to_markdown(public, title, updated=update))
-    _write(junit, checked_to_junit(found, title))
+    public = summarise(found, public=True, updated=update)
+    _write(markdown, to_markdown(public, title, updated=update))
+    _write(junit, to_junit(found, title))
     return 0 if found.ok or update else 1
 
 

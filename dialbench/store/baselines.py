@@ -53,8 +53,8 @@ class Provenance(Part):
     versions: dict[str, str]
 
 
-class Said(NamedTuple):
-    """What is known of one response; `text` is None where it may not be kept."""
+class StoredResponse(NamedTuple):
+    """One response as a baseline keeps it; `text` is None where it may not be kept."""
 
     sha256: str
     words: int
@@ -87,12 +87,12 @@ class ResponseFields(Part):
             texts=texts,
         )
 
-    def said(self) -> Iterator[Said]:
+    def stored(self) -> Iterator[StoredResponse]:
         """Each response in order."""
         hashes, words = self.sha256.split(), self.words.split()
         texts: Sequence[str | None] = self.texts or [None] * len(hashes)
         for sha256, count, text in zip(hashes, words, texts, strict=True):
-            yield Said(sha256, int(count), text)
+            yield StoredResponse(sha256, int(count), text)
 
     def __len__(self) -> int:
         return len(self.sha256.split())
@@ -140,16 +140,16 @@ class Baseline(Record):
         for entry in self.entries:
             if entry.responses:
                 ids = self.examples.get(entry.responses.examples, [])
-                if len(list(entry.responses.said())) != len(ids):
+                if len(list(entry.responses.stored())) != len(ids):
                     raise ValueError("there is not one response for every example")
         return self
 
-    def responses_of(self, entry: Entry) -> dict[str, Said]:
+    def responses_of(self, entry: Entry) -> dict[str, StoredResponse]:
         """The responses of an entry by the id of their example, in test order."""
         if entry.responses is None:
             return {}
         ids = self.examples[entry.responses.examples]
-        return dict(zip(ids, entry.responses.said(), strict=True))
+        return dict(zip(ids, entry.responses.stored(), strict=True))
 
 
 def read(path: Path) -> Baseline:

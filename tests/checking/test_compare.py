@@ -11,7 +11,7 @@ from scipy import stats
 
 from dialbench.checking.compare import compare
 from dialbench.checking.findings import Cause, CellChange, Comparison
-from dialbench.store.baselines import Baseline, Entry, Said
+from dialbench.store.baselines import Baseline, Entry, StoredResponse
 
 Make = Callable[..., Entry]
 Snap = Callable[..., Baseline]
@@ -28,32 +28,32 @@ def moved(entry: Make, snapshot: Snap) -> Callable[[Any, Any], Comparison]:
     return go
 
 
-def only(found: Comparison) -> CellChange:
-    ((_, cell),) = found.cells()
+def only(comparison: Comparison) -> CellChange:
+    ((_, cell),) = comparison.cells()
     return cell
 
 
 def test_the_same_is_no_difference(entry: Make, snapshot: Snap) -> None:
-    found = compare(snapshot(entry(), entry("other")), snapshot(entry("other"), entry()))
-    assert found.ok
-    assert [row.cells_compared for row in found.rows] == [2, 2]
-    assert [row.responses_compared for row in found.rows] == [3, 3]
-    assert found.causes() == {}
+    comparison = compare(snapshot(entry(), entry("other")), snapshot(entry("other"), entry()))
+    assert comparison.ok
+    assert [row.cells_compared for row in comparison.rows] == [2, 2]
+    assert [row.responses_compared for row in comparison.rows] == [3, 3]
+    assert comparison.causes() == {}
 
 
-@pytest.mark.parametrize("measure", ["length", "dist-2", "novelty", "generic-rate"])
-def test_counts_are_compared_exactly(moved: Callable[..., Comparison], measure: str) -> None:
+@pytest.mark.parametrize("metric", ["length", "dist-2", "novelty", "generic-rate"])
+def test_counts_are_compared_exactly(moved: Callable[..., Comparison], metric: str) -> None:
     next_float = math.nextafter(0.3, 1.0)
-    assert moved({measure: 0.3}, {measure: 0.3}).ok
-    cell = only(moved({measure: 0.3}, {measure: next_float}))
+    assert moved({metric: 0.3}, {metric: 0.3}).ok
+    cell = only(moved({metric: 0.3}, {metric: next_float}))
     assert (cell.what, cell.old, cell.new) == ("value", (0.3,), (next_float,))
 
 
-@pytest.mark.parametrize("measure", ["bleu-1", "intra-dist-1", "emb-average", "mtld"])
-def test_other_measures_may_round(moved: Callable[..., Comparison], measure: str) -> None:
-    assert moved({measure: 0.3}, {measure: 0.3 * (1 + 0.9e-6)}).ok
-    assert not moved({measure: 0.3}, {measure: 0.3 * (1 + 1.1e-6)}).ok
-    assert not moved({measure: 0.0}, {measure: 1e-300}).ok
+@pytest.mark.parametrize("metric", ["bleu-1", "intra-dist-1", "emb-average", "mtld"])
+def test_other_measures_may_round(moved: Callable[..., Comparison], metric: str) -> None:
+    assert moved({metric: 0.3}, {metric: 0.3 * (1 + 0.9e-6)}).ok
+    assert not moved({metric: 0.3}, {metric: 0.3 * (1 + 1.1e-6)}).ok
+    assert not moved({metric: 0.0}, {metric: 1e-300}).ok
 
 
 def test_a_value_that_vanishes_or_appears_is_a_difference(
@@ -78,9 +78,9 @@ def test_a_cell_is_more_than_its_value(
     moved: Callable[..., Comparison], what: str, change: dict[str, Any]
 ) -> None:
     cell = {"value": 0.25, "interval": (0.1, 0.4)}
-    found = moved({"bleu-1": cell}, {"bleu-1": cell | change})
-    assert only(found).what == what
-    causes = [cause.kind for cause in found.causes()]
+    comparison = moved({"bleu-1": cell}, {"bleu-1": cell | change})
+    assert only(comparison).what == what
+    causes = [cause.kind for cause in comparison.causes()]
     assert causes == (["signature"] if what == "signature" else [])
 
 
@@ -90,7 +90,7 @@ def test_a_move_is_told_in_half_widths_of_the_interval_where_there_is_one_seed(
     old = {"value": 0.25, "interval": (0.15, 0.35)}
     cell = only(moved({"bleu-1": old}, {"bleu-1": old | {"value": 0.5}}))
     assert cell.distance == pytest.approx(0.25)
-    assert (cell.of, cell.deviations) == ("interval", pytest.approx(2.5))
+    assert (cell.unit, cell.deviations) == ("interval", pytest.approx(2.5))
 
 
 def test_an_interval_that_is_only_rounding_measures_nothing(
@@ -107,7 +107,7 @@ def test_a_move_is_told_in_deviations_of_the_seeds_where_there_are_several(
     old = [entry(seed=s, scores={"bleu-1": v}) for s, v in enumerate(values, 1)]
     new = [*old[:2], entry(seed=3, scores={"bleu-1": 0.55})]
     cell = only(compare(snapshot(*old), snapshot(*new)))
-    assert (cell.of, cell.deviations) == ("seeds", pytest.approx(2.5))
+    assert (cell.unit, cell.deviations) == ("seeds", pytest.approx(2.5))
 
 
 def test_rows_and_columns_that_are_missing_or_added_are_differences(
@@ -128,14 +128,14 @@ def test_rows_and_columns_that_are_missing_or_added_are_differences(
 
 def test_a_cell_that_one_row_lacks_is_a_difference_of_that_row(entry: Make, snapshot: Snap) -> None:
     old = snapshot(entry(), entry("other"))
-    found = compare(old, snapshot(entry(), entry("other", scores={"dist-1": 0.5})))
-    assert found.columns == ()
-    assert [row.problems for row in found.failing] == [("measures missing: bleu-1",)]
+    comparison = compare(old, snapshot(entry(), entry("other", scores={"dist-1": 0.5})))
+    assert comparison.columns == ()
+    assert [row.problems for row in comparison.failing] == [("metrics missing: bleu-1",)]
 
 
 def test_a_row_without_any_scores_does_not_pass(entry: Make, snapshot: Snap) -> None:
-    found = compare(snapshot(entry()), snapshot(entry(scores={})))
-    assert found.failing[0].problems == ("the row is not scored",)
+    comparison = compare(snapshot(entry()), snapshot(entry(scores={})))
+    assert comparison.failing[0].problems == ("the row is not scored",)
 
 
 def test_a_row_that_failed_says_why(entry: Make, snapshot: Snap) -> None:
@@ -147,26 +147,26 @@ def test_a_row_that_failed_says_why(entry: Make, snapshot: Snap) -> None:
         device="",
         circumstances={},
     )
-    found = compare(snapshot(entry()), snapshot(broken))
-    assert found.failing[0].problems == ("the row is failed, not done: out of memory",)
-    assert found.causes() == {}
+    comparison = compare(snapshot(entry()), snapshot(broken))
+    assert comparison.failing[0].problems == ("the row is failed, not done: out of memory",)
+    assert comparison.causes() == {}
 
 
 def test_one_response_that_changed_is_a_difference_though_no_cell_moved(
     entry: Make, snapshot: Snap
 ) -> None:
-    found = compare(snapshot(entry()), snapshot(entry(texts=("yes", "nope", "i do"))))
-    ((_, change),) = found.responses()
+    comparison = compare(snapshot(entry()), snapshot(entry(texts=("yes", "nope", "i do"))))
+    ((_, change),) = comparison.responses()
     assert change.example == "d-2"
     assert change.old is not None
     assert change.new is not None
     assert (change.old.text, change.new.text) == ("no", "nope")
-    assert not list(found.cells())
+    assert not list(comparison.cells())
 
 
 def test_examples_that_are_answered_on_one_side_only(entry: Make, snapshot: Snap) -> None:
-    found = compare(snapshot(entry()), snapshot(entry(texts=("yes", "no"))))
-    ((_, change),) = found.responses()
+    comparison = compare(snapshot(entry()), snapshot(entry(texts=("yes", "no"))))
+    ((_, change),) = comparison.responses()
     assert (change.example, change.new) == ("d-3", None)
 
 
@@ -183,11 +183,11 @@ def test_where_texts_may_not_be_kept_neither_side_is_shown(entry: Make, snapshot
 def test_a_local_run_gives_the_old_texts_it_still_has(entry: Make, snapshot: Snap) -> None:
     old, new = entry(kept=False), entry(texts=("YES", "NO", "i do"))
     local = entry(texts=("yes", "something else", "i do"))
-    found = compare(snapshot(old), snapshot(new), snapshot(local))
-    first, second = (change for _, change in found.responses())
+    comparison = compare(snapshot(old), snapshot(new), snapshot(local))
+    first, second = (change for _, change in comparison.responses())
     assert (first.old, first.new) == (
-        Said("8a798890fe93", 1, "yes"),
-        Said(first.new.sha256 if first.new else "", 1, "YES"),
+        StoredResponse("8a798890fe93", 1, "yes"),
+        StoredResponse(first.new.sha256 if first.new else "", 1, "YES"),
     )
     assert second.old is not None
     assert second.old.text is None
@@ -195,8 +195,8 @@ def test_a_local_run_gives_the_old_texts_it_still_has(entry: Make, snapshot: Sna
 
 def test_other_weights_are_a_difference_though_nothing_moved(entry: Make, snapshot: Snap) -> None:
     other = entry(weights={"model.safetensors": "01"})
-    found = compare(snapshot(entry()), snapshot(other))
-    (problem,) = found.failing[0].problems
+    comparison = compare(snapshot(entry()), snapshot(other))
+    (problem,) = comparison.failing[0].problems
     assert "model.safetensors differs" in problem
 
 
@@ -222,9 +222,11 @@ def test_causes_are_no_differences_but_are_told(
 
 
 def test_versions_and_commit_are_causes(entry: Make, snapshot: Snap) -> None:
-    found = compare(snapshot(entry()), snapshot(entry(), commit="beef", torch="3", dialbench="9"))
-    assert found.ok
-    assert list(found.causes()) == [
+    comparison = compare(
+        snapshot(entry()), snapshot(entry(), commit="beef", torch="3", dialbench="9")
+    )
+    assert comparison.ok
+    assert list(comparison.causes()) == [
         Cause("code", "dialbench", "0.1.0", "9"),
         Cause("library", "torch", "2.6.0", "3"),
         Cause("code", "commit", "c0ffee", "beef"),
@@ -240,8 +242,8 @@ def test_of_a_failing_comparison_only_the_failing_rows_give_causes(
 
 def test_a_second_variant_of_a_row_is_an_added_row(entry: Make, snapshot: Snap) -> None:
     variant = entry(config={"epochs": 9}, scores={"dist-1": 0.9, "bleu-1": 0.9})
-    found = compare(snapshot(entry()), snapshot(variant, entry()))
-    assert [row.problems for row in found.failing] == [("the row was added",)]
+    comparison = compare(snapshot(entry()), snapshot(variant, entry()))
+    assert [row.problems for row in comparison.failing] == [("the row was added",)]
 
 
 def test_some_of_the_seeds_are_a_difference(entry: Make, snapshot: Snap) -> None:
@@ -279,13 +281,13 @@ def test_other_seeds_pass_within_the_spread_of_the_baselines(
         entry(seed=s, texts=("x", "y", "z"), scores={"dist-1": value, "bleu-1": 0.5}, weights={})
         for s in range(10, 10 + seeds)
     ]
-    found = compare(snapshot(*old), snapshot(*new))
-    assert found.ok == (share < 1)
-    assert "compared by the spread over seeds 1, 2, 3, 4" in found.rows[0].notes[0]
-    if not found.ok:
-        cell = only(found)
-        assert cell.measure == "dist-1"
-        assert cell.allowed == pytest.approx(spread(values, seeds, cells=2))
+    comparison = compare(snapshot(*old), snapshot(*new))
+    assert comparison.ok == (share < 1)
+    assert "compared by the standard deviation over seeds 1, 2, 3, 4" in comparison.rows[0].notes[0]
+    if not comparison.ok:
+        cell = only(comparison)
+        assert cell.metric == "dist-1"
+        assert cell.tolerance == pytest.approx(spread(values, seeds, cells=2))
 
 
 def test_what_does_not_vary_over_seeds_may_not_move(entry: Make, snapshot: Snap) -> None:
@@ -295,9 +297,11 @@ def test_what_does_not_vary_over_seeds_may_not_move(entry: Make, snapshot: Snap)
 
 
 def test_one_seed_measures_no_spread(entry: Make, snapshot: Snap) -> None:
-    found = compare(snapshot(entry(seed=1)), snapshot(entry(seed=2, scores={"dist-1": 0.500001})))
-    assert not found.ok
-    assert "no spread to compare by" in found.rows[0].notes[0]
+    comparison = compare(
+        snapshot(entry(seed=1)), snapshot(entry(seed=2, scores={"dist-1": 0.500001}))
+    )
+    assert not comparison.ok
+    assert "no standard deviation to compare by" in comparison.rows[0].notes[0]
 
 
 @pytest.mark.parametrize(
@@ -321,9 +325,9 @@ def test_where_sums_round_otherwise_the_spread_decides_what_differs(
     assert exact.ok
     assert [row.notes for row in exact.rows] == [()] * 3
     near = {"scores": {"dist-1": 0.22}, "weights": {}, "texts": ("a", "b", "c")}
-    found = compare(old, snapshot(*(entry(seed=s, **near, **there) for s in VARYING)))
-    assert found.ok
-    assert f"where sums round otherwise ({next(iter(change))})" in found.rows[0].notes[0]
+    comparison = compare(old, snapshot(*(entry(seed=s, **near, **there) for s in VARYING)))
+    assert comparison.ok
+    assert f"where sums round otherwise ({next(iter(change))})" in comparison.rows[0].notes[0]
     far = [entry(seed=s, scores={"dist-1": 9.0}, **there) for s in VARYING]
     assert not compare(old, snapshot(*far)).ok
     here = [entry(seed=s, **near) for s in VARYING]
@@ -334,9 +338,9 @@ def test_a_gpu_need_not_agree_with_itself(entry: Make, snapshot: Snap) -> None:
     there = {"circumstances": GPU, "device": GPU["device"]}
     old = [entry(seed=s, scores={"dist-1": v}, **there) for s, v in VARYING.items()]
     near = [entry(seed=s, scores={"dist-1": 0.22}, weights={}, **there) for s in VARYING]
-    found = compare(snapshot(*old), snapshot(*near))
-    assert found.ok
-    assert "(on a GPU)" in found.rows[0].notes[0]
+    comparison = compare(snapshot(*old), snapshot(*near))
+    assert comparison.ok
+    assert "(on a GPU)" in comparison.rows[0].notes[0]
 
 
 def test_rows_that_compute_no_sums_are_exact_everywhere(entry: Make, snapshot: Snap) -> None:
@@ -357,9 +361,9 @@ def test_of_some_seeds_the_others_are_neither_missing_nor_added(
     three = snapshot(*(entry(seed=s, scores={"dist-1": v}) for s, v in VARYING.items()))
     two = snapshot(*(entry(seed=s, scores={"dist-1": VARYING.get(s, 0.7)}) for s in (2, 4)))
     assert len(compare(three, two).failing) == 3
-    found = compare(three, two, seeds=[2])
-    assert found.ok
-    assert [(row.name[-6:], row.cells_compared) for row in found.rows] == [("seed 2", 1)]
+    comparison = compare(three, two, seeds=[2])
+    assert comparison.ok
+    assert [(row.name[-6:], row.cells_compared) for row in comparison.rows] == [("seed 2", 1)]
     assert [r.problems for r in compare(three, two, seeds=[1, 2]).failing] == [
         ("the row is missing",)
     ]
@@ -368,7 +372,7 @@ def test_of_some_seeds_the_others_are_neither_missing_nor_added(
 def test_the_seeds_that_were_not_run_measure_the_deviation(entry: Make, snapshot: Snap) -> None:
     old = snapshot(*(entry(seed=s, scores={"dist-1": v}) for s, v in VARYING.items()))
     cell = only(compare(old, snapshot(entry(seed=1, scores={"dist-1": 0.4})), seeds=[1]))
-    assert (cell.of, cell.deviations) == ("seeds", pytest.approx(3.0))  # from 0.1, by 0.1 each
+    assert (cell.unit, cell.deviations) == ("seeds", pytest.approx(3.0))  # from 0.1, by 0.1 each
 
 
 @pytest.mark.parametrize("share", [-1.001, -0.999, 0.999, 1.001])
@@ -378,18 +382,18 @@ def test_elsewhere_the_seeds_that_were_not_run_give_the_spread(
     there = {"circumstances": GPU, "device": GPU["device"], "weights": {}}
     old = snapshot(*(entry(seed=s, scores={"dist-1": v}) for s, v in VARYING.items()))
     value = 0.2 + share * spread(tuple(VARYING.values()), seeds=1, cells=1)
-    found = compare(old, snapshot(entry(seed=1, scores={"dist-1": value}, **there)), seeds=[1])
-    assert found.ok == (abs(share) < 1)
-    assert "compared by the spread over seeds 1, 2, 3" in found.rows[0].notes[0]
+    comparison = compare(old, snapshot(entry(seed=1, scores={"dist-1": value}, **there)), seeds=[1])
+    assert comparison.ok == (abs(share) < 1)
+    assert "compared by the standard deviation over seeds 1, 2, 3" in comparison.rows[0].notes[0]
 
 
 def test_another_device_with_one_seed_is_exact_and_names_the_device(
     entry: Make, snapshot: Snap
 ) -> None:
     there = {"circumstances": GPU, "device": GPU["device"]}
-    found = compare(snapshot(entry()), snapshot(entry(texts=("a", "b", "c"), **there)))
-    assert not found.ok
-    assert Cause("device", "device", "cpu (x86_64)", "cuda (Fast)") in found.causes()
+    comparison = compare(snapshot(entry()), snapshot(entry(texts=("a", "b", "c"), **there)))
+    assert not comparison.ok
+    assert Cause("device", "device", "cpu (x86_64)", "cuda (Fast)") in comparison.causes()
 
 
 def test_seeds_that_failed_do_not_hide_behind_the_spread(entry: Make, snapshot: Snap) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dialbench.checking.spread import allowed
+from dialbench.checking.seed_tolerance import seed_tolerance
 from dialbench.cli import cli
 from dialbench.store import baselines
 
@@ -97,5 +97,5 @@ def test_the_table_of_spreads_is_what_the_rule_gives(row: tuple[str, ...]) -> No
     half = ((seeds - 1) / 2) ** 0.5
     # Standard deviation 1: the two outer values at half a root of (n - 1), the rest between.
     values = [half, -half] + [0.0] * (seeds - 2)
-    found = [f"{allowed(values, seeds, cells):.1f}" for cells in (10, 100)]
+    found = [f"{seed_tolerance(values, seeds, cells):.1f}" for cells in (10, 100)]
     assert found == printed

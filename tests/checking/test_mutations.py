@@ -57,8 +57,8 @@ def go(folder: Path, out: str, models: str = MODELS, **request: Any) -> Path:
 def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with runs and the baseline of them."""
     folder = tmp_path_factory.mktemp("check")
-    found = dialbench.check(go(folder, "runs"), baseline=folder / "base.json", update=True)
-    assert [row.problems for row in found.rows] == [("the row was added",)] * 3
+    comparison = dialbench.check(go(folder, "runs"), baseline=folder / "base.json", update=True)
+    assert [row.problems for row in comparison.rows] == [("the row was added",)] * 3
     return folder
 
 
@@ -101,10 +101,10 @@ def flip_a_weight(runs: Path) -> None:
 def test_an_untouched_run_passes_and_so_does_the_same_run_again(
     checked: Callable[..., Comparison], first: Path, tmp_path: Path
 ) -> None:
-    found = checked()
-    assert found.ok
-    assert sum(row.cells_compared for row in found.rows) == 12
-    assert sum(row.responses_compared for row in found.rows) == 72
+    comparison = checked()
+    assert comparison.ok
+    assert sum(row.cells_compared for row in comparison.rows) == 12
+    assert sum(row.responses_compared for row in comparison.rows) == 72
     again = go(tmp_path, "again")
     assert dialbench.check(again, baseline=first / "base.json").ok
 
@@ -118,15 +118,15 @@ def test_one_token_of_one_response_fails(checked: Callable[..., Comparison], run
     job = json.loads(record.read_text(encoding="utf-8"))
     job["answered"]["sha256"] = sha256(record.with_name("responses.jsonl"))
     record.write_text(json.dumps(job), encoding="utf-8")
-    found = checked()
-    ((row, change),) = found.responses()
+    comparison = checked()
+    ((row, change),) = comparison.responses()
     assert row.name.startswith("copy-last on demo")
     assert change.old is not None
     assert change.new is not None
     old, new = str(change.old.text).split(), str(change.new.text).split()
     assert old[:-1] == new[:-1]
     assert new[-1] == "zebra"
-    assert [report.name for report in found.failing] == [row.name]
+    assert [report.name for report in comparison.failing] == [row.name]
 
 
 def test_one_token_moves_the_cells_that_see_it(
@@ -141,8 +141,8 @@ def test_one_token_moves_the_cells_that_see_it(
     go(tmp_path, "runs", "copy-last")
     moved = list(checked().cells())
     assert {row.name.split()[0] for row, _ in moved} == {"copy-last"}
-    assert {cell.measure for _, cell in moved} & {"dist-2", "rouge-l"}
-    assert "length" not in {cell.measure for _, cell in moved}  # it is still one token
+    assert {cell.metric for _, cell in moved} & {"dist-2", "rouge-l"}
+    assert "length" not in {cell.metric for _, cell in moved}  # it is still one token
 
 
 def test_one_weight_fails(checked: Callable[..., Comparison], runs: Path) -> None:
@@ -173,7 +173,7 @@ def test_one_digit_of_the_baseline_fails(
     # With a checksum that fits, so that only the comparison can find it.
     baselines.write(path, whole.model_copy(update={"entries": entries}))
     ((_, cell),) = dialbench.check(runs, baseline=path).cells()
-    assert cell.measure == "rouge-l"
+    assert cell.metric == "rouge-l"
     assert cell.distance == pytest.approx(-1)
     text = (first / "base.json").read_text(encoding="utf-8")
     path.write_text(text.replace(f'"n": {score.n}', f'"n": {score.n + 1}', 1), encoding="utf-8")

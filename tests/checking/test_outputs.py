@@ -13,10 +13,10 @@ from rich.console import Console
 
 from dialbench.checking.compare import compare
 from dialbench.checking.findings import Comparison
-from dialbench.checking.to_junit import checked_to_junit
-from dialbench.checking.to_markdown import checked_to_markdown
-from dialbench.checking.to_rich import RichChecked
-from dialbench.checking.wording import words_of
+from dialbench.checking.to_junit import to_junit
+from dialbench.checking.to_markdown import to_markdown
+from dialbench.checking.to_rich import RichSummary
+from dialbench.checking.wording import summarise
 from dialbench.store import baselines
 from dialbench.store.baselines import Baseline, Entry
 
@@ -25,10 +25,10 @@ Snap = Callable[..., Baseline]
 HOSTILE = "[bold]<script>alert(1)</script> | `x` @all \x1b[31m\x00"
 
 
-def terminal(found: Comparison, width: int = 200, *, updated: bool = False) -> list[str]:
+def terminal(comparison: Comparison, width: int = 200, *, updated: bool = False) -> list[str]:
     file = io.StringIO()
-    words = words_of(found, public=False, updated=updated)
-    shown = RichChecked(words, "base.json", updated=updated)
+    words = summarise(comparison, public=False, updated=updated)
+    shown = RichSummary(words, "base.json", updated=updated)
     Console(file=file, width=width, soft_wrap=True).print(shown)
     return file.getvalue().splitlines()
 
@@ -50,15 +50,15 @@ def test_the_first_lines_say_what_moved_and_why(broken: Comparison) -> None:
     assert lines[2] == "  cause    library: torch 2.6.0 -> 2.7.0"
     text = "\n".join(lines)
     (cell,) = (line for line in lines if "dist-1" in line)
-    assert cell.split()[-6:] == ["dist-1", "0.5", "0.625", "+0.125", "no", "spread"]
+    assert cell.split()[-6:] == ["dist-1", "0.5", "0.625", "+0.125", "std", "unknown"]
     assert '- "no"' in text
     assert '+ "nay"' in text
     assert "--update" in lines[-1]
 
 
 def test_a_difference_without_a_cause_says_so(entry: Make, snapshot: Snap) -> None:
-    found = compare(snapshot(entry()), snapshot(entry(texts=("yes", "no", "I do"))))
-    assert "no cause is visible" in terminal(found)[1]
+    comparison = compare(snapshot(entry()), snapshot(entry(texts=("yes", "no", "I do"))))
+    assert "no cause is visible" in terminal(comparison)[1]
 
 
 def test_what_passes_is_told_in_one_line(entry: Make, snapshot: Snap) -> None:
@@ -77,7 +77,7 @@ def test_only_the_first_ten_responses_and_the_furthest_cells_are_shown(
     old = [entry(row, scores=dict.fromkeys(names, 1.0)) for row in rows]
     values = {name: 1.0 + number for number, name in enumerate(names, start=1)}
     new = [entry(row, scores=values, texts=("a", "b", "c")) for row in rows]
-    words = words_of(compare(snapshot(*old), snapshot(*new)), public=False)
+    words = summarise(compare(snapshot(*old), snapshot(*new)), public=False)
     assert (len(words.cells), words.more_cells) == (40, 260)
     assert words.cells[0][1] == "m-49"
     assert (len(words.responses), words.more_responses) == (10, 8)
@@ -85,20 +85,20 @@ def test_only_the_first_ten_responses_and_the_furthest_cells_are_shown(
 
 def test_values_are_shown_with_the_digits_that_tell_them_apart(entry: Make, snapshot: Snap) -> None:
     old, new = entry(scores={"dist-1": 0.3}), entry(scores={"dist-1": 0.1 + 0.2})
-    words = words_of(compare(snapshot(old), snapshot(new)), public=False)
+    words = summarise(compare(snapshot(old), snapshot(new)), public=False)
     assert words.cells[0][2:4] == ("0.29999999999999999", "0.30000000000000004")
 
 
 def test_what_cannot_be_seen_is_made_visible(entry: Make, snapshot: Snap) -> None:
     old, new = entry(texts=("a b", "", "")), entry(texts=("a  b", "", ""))
-    words = words_of(compare(snapshot(old), snapshot(new)), public=False)
+    words = summarise(compare(snapshot(old), snapshot(new)), public=False)
     assert words.responses[0][1:] == ('"a·b"', '"a··b"')
 
 
 def test_long_texts_are_cut_around_the_change(entry: Make, snapshot: Snap) -> None:
     start, end = "far " * 100, " away" * 100
     old, new = (entry(texts=(f"{start}{word}{end}",)) for word in ("here", "there"))
-    words = words_of(compare(snapshot(old), snapshot(new)), public=False)
+    words = summarise(compare(snapshot(old), snapshot(new)), public=False)
     _, before, after = words.responses[0]
     assert " here " in before
     assert " there " in after
@@ -106,35 +106,35 @@ def test_long_texts_are_cut_around_the_change(entry: Make, snapshot: Snap) -> No
 
 
 def test_hostile_text_does_nothing_anywhere(entry: Make, snapshot: Snap) -> None:
-    found = compare(snapshot(entry()), snapshot(entry(texts=(HOSTILE, "no", "i do"))))
-    shown = "\n".join(terminal(found))
+    comparison = compare(snapshot(entry()), snapshot(entry(texts=(HOSTILE, "no", "i do"))))
+    shown = "\n".join(terminal(comparison))
     assert "[bold]" in shown
     assert "\x1b[31m" not in shown
-    markdown = checked_to_markdown(words_of(found, public=True), "base.json")
+    markdown = to_markdown(summarise(comparison, public=True), "base.json")
     assert "<script>" not in markdown
     assert "\\@all" in markdown
-    suite = ElementTree.fromstring(checked_to_junit(found, "base.json"))  # noqa: S314
+    suite = ElementTree.fromstring(to_junit(comparison, "base.json"))  # noqa: S314
     assert "alert(1)" in str(suite.findtext(".//failure"))
 
 
 def test_texts_of_a_local_run_are_shown_in_the_terminal_alone(entry: Make, snapshot: Snap) -> None:
     old, local, new = entry(kept=False), entry(), entry(texts=("yes", "secret", "i do"))
-    found = compare(snapshot(old), snapshot(new), snapshot(local))
-    assert "secret" in "\n".join(terminal(found))
-    assert "secret" not in checked_to_markdown(words_of(found, public=True), "b")
-    assert "secret" not in checked_to_junit(found, "b")
-    assert "sha256" in checked_to_junit(found, "b")
+    comparison = compare(snapshot(old), snapshot(new), snapshot(local))
+    assert "secret" in "\n".join(terminal(comparison))
+    assert "secret" not in to_markdown(summarise(comparison, public=True), "b")
+    assert "secret" not in to_junit(comparison, "b")
+    assert "sha256" in to_junit(comparison, "b")
 
 
 def test_markdown_has_a_table_of_what_moved(broken: Comparison) -> None:
-    lines = checked_to_markdown(words_of(broken, public=True), "base.json").splitlines()
+    lines = to_markdown(summarise(broken, public=True), "base.json").splitlines()
     assert lines[0].startswith("**base.json: numbers moved** - 1 of 4 cells moved")
-    assert "| row | measure | baseline | run | moved by | deviations |" in lines
+    assert "| row | metric | baseline | run | moved by | deviations |" in lines
     assert any("| dist-1 | 0.5 | 0.625 | +0.125 |" in line for line in lines)
 
 
 def test_junit_has_a_case_for_every_row(broken: Comparison) -> None:
-    suite = ElementTree.fromstring(checked_to_junit(broken, "base.json"))  # noqa: S314
+    suite = ElementTree.fromstring(to_junit(broken, "base.json"))  # noqa: S314
     assert suite.attrib == {"name": "base.json", "tests": "3", "failures": "1"}
     names = [case.get("name", "") for case in suite]
     assert [name.split()[0] for name in names] == ["columns", "good", "bad"]
@@ -153,25 +153,27 @@ def test_an_update_says_what_to_do_next(broken: Comparison) -> None:
 
 
 @pytest.fixture
-def taken(monkeypatch: pytest.MonkeyPatch, entry: Make, snapshot: Snap) -> Callable[..., None]:
+def holding(monkeypatch: pytest.MonkeyPatch, entry: Make, snapshot: Snap) -> Callable[..., None]:
     """Says what the runs folder holds."""
 
     def set(*entries: Any) -> None:
-        monkeypatch.setattr("dialbench.checking.check.take", lambda runs: snapshot(*entries))
+        monkeypatch.setattr(
+            "dialbench.checking.check.take_snapshot", lambda runs: snapshot(*entries)
+        )
 
     return set
 
 
 def test_exit_codes_and_files(
-    command: Callable[..., Any], taken: Callable[..., None], entry: Make, tmp_path: Path
+    command: Callable[..., Any], holding: Callable[..., None], entry: Make, tmp_path: Path
 ) -> None:
     base, junit, markdown = (tmp_path / name for name in ("b.json", "j.xml", "m.md"))
-    taken(entry())
+    holding(entry())
     absent = command("check", "runs", "--baseline", base)
     assert (absent.code, absent.err.count("\n")) == (2, 1)
     assert command("check", "runs", "--baseline", base, "--update").code == 0
     assert command("check", "runs", "--baseline", base).code == 0
-    taken(entry(scores={"dist-1": 0.5, "bleu-1": 0.5}))
+    holding(entry(scores={"dist-1": 0.5, "bleu-1": 0.5}))
     files = ("--junit", junit, "--markdown", markdown)
     failed = command("check", "runs", "--baseline", base, *files)
     assert failed.code == 1
@@ -188,14 +190,14 @@ def test_exit_codes_and_files(
 
 def test_an_update_of_a_baseline_changed_by_hand_is_refused(
     command: Callable[..., Any],
-    taken: Callable[..., None],
+    holding: Callable[..., None],
     entry: Make,
     snapshot: Snap,
     tmp_path: Path,
 ) -> None:
     base = tmp_path / "b.json"
     baselines.write(base, snapshot(entry()))
-    taken(entry())
+    holding(entry())
     spoilt = base.read_text(encoding="utf-8").replace("0.5", "0.6", 1)
     base.write_text(spoilt, encoding="utf-8")
     assert command("check", "runs", "--baseline", base, "--update").code == 2
@@ -203,21 +205,21 @@ def test_an_update_of_a_baseline_changed_by_hand_is_refused(
 
 
 def test_texts_are_kept_only_when_something_is_written(command: Callable[..., Any]) -> None:
-    said = command("check", "runs", "--baseline", "b.json", "--keep-texts")
-    assert said.code == 2
-    assert "--update" in said.err
+    result = command("check", "runs", "--baseline", "b.json", "--keep-texts")
+    assert result.code == 2
+    assert "--update" in result.err
 
 
 def test_some_seeds_are_checked_as_the_option_says(
     command: Callable[..., Any],
-    taken: Callable[..., None],
+    holding: Callable[..., None],
     entry: Make,
     snapshot: Snap,
     tmp_path: Path,
 ) -> None:
     base = tmp_path / "b.json"
     baselines.write(base, snapshot(entry(seed=1), entry(seed=2)))
-    taken(entry(seed=1))
+    holding(entry(seed=1))
     assert command("check", "runs", "--baseline", base).code == 1
     assert command("check", "runs", "--baseline", base, "--seeds", "1").code == 0
     unknown = command("check", "runs", "--baseline", base, "--seeds", "1,3")
@@ -227,6 +229,6 @@ def test_some_seeds_are_checked_as_the_option_says(
 
 
 def test_a_folder_without_results_is_a_mistake(command: Callable[..., Any], tmp_path: Path) -> None:
-    said = command("check", tmp_path, "--baseline", tmp_path / "b.json")
-    assert said.code == 2
-    assert "there are no results" in said.err
+    result = command("check", tmp_path, "--baseline", tmp_path / "b.json")
+    assert result.code == 2
+    assert "there are no results" in result.err

@@ -11,7 +11,7 @@ import pytest
 from dialbench.errors import DialbenchError, InputError, StorageError
 from dialbench.records import Example, Job, Responses
 from dialbench.store import baselines
-from dialbench.store.baselines import Baseline, Entry, Provenance, ResponseFields, Said
+from dialbench.store.baselines import Baseline, Entry, Provenance, ResponseFields, StoredResponse
 from dialbench.store.schema import JobFields, ScoreFields
 
 
@@ -47,7 +47,7 @@ def test_what_was_written_comes_back(path: Path, baseline: Baseline) -> None:
     first, second = found.responses_of(found.entries[0]).values()
     assert (first.words, first.text) == (3, "how are you")
     # The well-known sha256 of nothing.
-    assert second == Said("e3b0c44298fc", 0, "")
+    assert second == StoredResponse("e3b0c44298fc", 0, "")
 
 
 def test_every_digit_counts(path: Path) -> None:

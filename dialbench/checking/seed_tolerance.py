@@ -1,4 +1,4 @@
-"""How far the mean over other seeds may lie from the baseline's, by the spread it has measured."""
+"""How far the mean over other seeds may lie from the baseline's mean over its seeds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LEVEL = 0.05
 """The chance that any cell at all of a check fails although nothing but the seeds changed."""
 
 
-def allowed(values: Sequence[float], seeds: int, cells: int) -> float | None:
+def seed_tolerance(values: Sequence[float], seeds: int, cells: int) -> float | None:
     """The half-width of the prediction interval for the mean over `seeds` further seeds.
 
     t(n - 1) s sqrt(1/n + 1/m) for n baseline seeds of standard deviation s and m further ones,
@@ -22,7 +22,7 @@ def allowed(values: Sequence[float], seeds: int, cells: int) -> float | None:
         cells: how many cells are compared by this rule.
 
     Returns:
-        None where the baseline has fewer than two seeds: then no spread was measured.
+        None where the baseline has fewer than two seeds: then no standard deviation is known.
     """
     n = len(values)
     if n < 2:
