@@ -28,13 +28,13 @@ def compare_all(runs: Path, device: str, models: str, jobs: int, seconds: float)
     """What `compare` gives of every trained system, or why there is nothing.
 
     Args:
-        runs: a runs folder of the preset quick with 32 test contexts.
+        runs: a runs folder of `request(models)`.
         device: to be compared with the CPU.
         models: as `--models` takes them.
         jobs: systems at once.
         seconds: after which the rest is left out.
     """
-    plan, store = Plan.of(_request(models)), Store(runs)
+    plan, store = Plan.of(request(models)), Store(runs)
     report: dict[str, Any] = {name: {"failed": why} for name, why in plan.skipped.items()}
     todo = []
     for task in plan.tasks:
@@ -46,8 +46,9 @@ def compare_all(runs: Path, device: str, models: str, jobs: int, seconds: float)
     return report | _side_by_side(runs, device, models, todo, jobs, seconds)
 
 
-def _request(models: str) -> Request:
-    return Request(models=models, limit_test=32)
+def request(models: str) -> Request:
+    """A moment of training, so that every system can be tried in two minutes."""
+    return Request(models=models, limit_train=300, limit_test=32)
 
 
 def _side_by_side(
@@ -73,7 +74,7 @@ def _side_by_side(
 
 
 def _compare_named(runs: Path, device: str, models: str, name: str) -> dict[str, Any]:
-    tasks = {task.system.name: task for task in Plan.of(_request(models)).tasks}
+    tasks = {task.system.name: task for task in Plan.of(request(models)).tasks}
     return compare(tasks[name], Store(runs), device)
 
 

@@ -92,18 +92,18 @@ def _parser() -> argparse.ArgumentParser:
 
 def smoke(arguments: argparse.Namespace) -> None:
     """Trains and answers on the device, then compares with the CPU."""
+    import agreement
+
     end = time.time() + arguments.seconds
-    runs = arguments.work / "smoke"
-    request = ["--models", arguments.models, "--limit-test", "32"]
-    where = ["--device", arguments.device, "--jobs", str(arguments.jobs), "--out", str(runs)]
-    limit = ["--deadline", f"{0.4 * arguments.seconds:.0f}", "--answers-only"]
-    run = [sys.executable, "-m", "dialbench", "run", *request, *where, *limit]
-    run += ["--progress", "plain"]
+    runs, asked = arguments.work / "smoke", agreement.request(arguments.models)
+    limits = {"train": asked.limit_train, "test": asked.limit_test}
+    run = [sys.executable, "-m", "dialbench", "run", "--models", asked.models]
+    run += [text for part, n in limits.items() for text in (f"--limit-{part}", str(n))]
+    run += ["--device", arguments.device, "--jobs", str(arguments.jobs), "--out", str(runs)]
+    run += ["--deadline", f"{0.5 * arguments.seconds:.0f}", "--answers-only", "--progress", "plain"]
     with (arguments.out / "smoke.log").open("wb") as log, suppress(subprocess.TimeoutExpired):
         hung = 0.75 * arguments.seconds
         subprocess.run(run, stdout=log, stderr=log, check=False, timeout=hung)
-    import agreement
-
     report = agreement.compare_all(
         runs, arguments.device, arguments.models, arguments.jobs, end - time.time()
     )
