@@ -154,6 +154,8 @@ class _WorkerPool:
             getattr(self.worker.board, name)(*arguments)
         elif what == "begun":
             worker.begun = True
+        elif what == "trained":  # others may have waited for it
+            self.worker.memory.update(content)
         elif what == "done":
             worker.task = None
             self.worker.memory.update(content)
@@ -273,6 +275,7 @@ def _serve(
 def _work(line: Connection, relay: _Relay, request: Request, worker: Worker) -> None:
     orders: SimpleQueue[tuple[str, Memory, float | None]] = SimpleQueue()
     threading.Thread(target=_receive, args=(line, orders), daemon=True).start()
+    worker.on_trained = lambda: relay.send("trained", worker.memory)
     try:
         tasks = {task.job.fingerprint: task for task in Plan.of(request).tasks}
         while True:

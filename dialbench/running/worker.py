@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -52,6 +52,7 @@ class Worker:
             alone whatever was ever begun.
         memory: of the run so far.
         deadline: when all training must end, as `time.time` counts; None for never.
+        on_trained: called after every training.
     """
 
     store: Store
@@ -60,6 +61,7 @@ class Worker:
     overwrite: Overwrite = "missing"
     memory: Memory = field(default_factory=Memory)
     deadline: float | None = None
+    on_trained: Callable[[], None] = lambda: None
 
     def do(self, task: Task, until: float | None = None) -> None:
         """Brings a job to its end: responses, or the status "failed" with its reason.
@@ -216,6 +218,7 @@ class Worker:
         notes += progress.notes
         store.commit_trained(job, adapter.save, adapter.facts(), adapter.curve(), notes)
         self.memory.retrained.add(job.training_fingerprint)
+        self.on_trained()
 
     def _base(self, task: Task, until: float | None) -> tuple[Adapter | None, list[str]]:
         """What a task's system starts from, trained if it is not yet, and what it warned of."""

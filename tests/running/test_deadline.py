@@ -107,6 +107,13 @@ def test_other_processes_keep_the_same_deadline(tmp_path: Path, monkeypatch: pyt
     assert texts == [["5700.0"], ["5700.0"]]
 
 
+def test_what_waits_for_a_training_does_not_wait_for_its_responses(tmp_path: Path):
+    request = Request(models="slow,heir", limit_train=40, limit_test=1, plugins=(DATED,))
+    outcome = run(request, out=tmp_path, device="cpu", jobs=2, answers_only=True)
+    assert Store(tmp_path).read_responses(outcome.results[0].job).texts == ["met"]
+    assert (tmp_path / "fits").read_text() == "slow\n"
+
+
 def test_too_late(tmp_path: Path):
     request = Request(models=f"transformer[{TINY}]", limit_train=40, limit_test=4)
     outcome = run(request, out=tmp_path, device="cpu", deadline=0.0, answers_only=True)
