@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from scipy import stats
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from dialbench.corpora.base import data_folder, load_corpus
+from dialbench.corpora.base import load_corpus
+from dialbench.files.folders import data_folder
 from dialbench.metrics.base import Metric, read
 from dialbench.metrics.formulas import FORMULAS
 from dialbench.metrics.registry import create

@@ -52,8 +52,9 @@ def _device_lines() -> Iterable[str]:
 
 def _corpus_lines(data: Path | None) -> Iterable[str]:
     from dialbench.corpora import base
+    from dialbench.files.folders import data_folder
 
-    folder = base.data_folder(data)
+    folder = data_folder(data)
     yield f"{'ok' if folder.is_dir() else 'missing':<8} data folder {folder}"
     for name in base.names():
         try:
@@ -66,7 +67,7 @@ def _corpus_lines(data: Path | None) -> Iterable[str]:
 
 
 def _wordnet_line(data: Path | None) -> str:
-    from dialbench.corpora.base import data_folder
+    from dialbench.files.folders import data_folder
     from dialbench.metrics.wordnet import WordNet
 
     wordnet = WordNet.find(data_folder(data))

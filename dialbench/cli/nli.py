@@ -38,7 +38,7 @@ def train(data: Path | None, out: Path, seed: int, dialogue_pairs: int) -> None:
     Takes about an hour of one core. The same command again goes on where this one stopped.
     `--nli OUT` judges with what was made.
     """
-    from dialbench.corpora.base import data_folder
+    from dialbench.files.folders import data_folder
     from dialbench.nli.course import train as train_judge
 
     folder = data_folder(data)
@@ -54,7 +54,7 @@ def examine(data: Path | None, nli: str | None) -> None:
 
     Held-out sets, probes, dialogues, constant responses, and how far it follows people's ratings.
     """
-    from dialbench.corpora.base import data_folder
+    from dialbench.files.folders import data_folder
     from dialbench.nli.course import examine as examine_judge
 
     print_text(examine_judge(nli, data_folder(data), print_message).rstrip())

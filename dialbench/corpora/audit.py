@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dialbench.corpora.base import Corpus
+from dialbench.corpora.corpus import Corpus
 from dialbench.corpora.files import SPLITS
 from dialbench.corpora.overlap import Key, dialogues_in_both, exact, normalised, repeats
 from dialbench.text.tokenizer import tokenize
@@ -75,8 +75,7 @@ def describe(corpus: Corpus) -> CorpusFacts:
     """Counts dialogues, turns, examples, tokens and words of every split."""
     words = {split: _count_words(corpus, split) for split in SPLITS}
     facts = {split: _facts(corpus, split, words[split]) for split in SPLITS}
-    # Words already counted: repeating each as often as it occurs lets `build` rank them.
-    vocabulary = Vocabulary.build([words["train"].elements()], VOCABULARY_SIZE)
+    vocabulary = Vocabulary.from_counts(words["train"], VOCABULARY_SIZE)
     known = sum(count for word, count in words["test"].items() if word in vocabulary)
     return CorpusFacts(corpus.name, facts, known / facts["test"].tokens)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dialbench.corpora.base import Card, Contents, require_folder
+from dialbench.corpora.contents import Card, Contents, require_folder
 from dialbench.corpora.files import plain_or_packed, read_lines
 from dialbench.errors import InputError
 

@@ -14,10 +14,8 @@ from random import Random
 from string import Formatter
 from typing import TypeVar
 
-from dialbench.corpora import demo_plots as plots
-from dialbench.corpora.base import Card, Contents
-from dialbench.corpora.demo_plots import Exchange, Plot
-from dialbench.corpora.demo_topics import TOPICS, Topic
+from dialbench.corpora.contents import Card, Contents
+from dialbench.corpora.demo_grammar import Exchange, Grammar, Plot, Topic, load_grammar
 
 T = TypeVar("T")
 
@@ -27,6 +25,8 @@ DULL_SHARE = 0.42
 """How often an exchange that has dull answers is answered with one."""
 LINKED_SHARE = 0.6
 """How often a turn that picks up a fact is preferred to one that may not."""
+ACKNOWLEDGED_SHARE = 0.15
+"""How often a question begins with an acknowledgement of the turn before."""
 
 CARD = Card(
     name="demo",
@@ -57,42 +57,42 @@ def generate(
     sizes: Mapping[str, int] = SIZES, *, seed: int = SEED
 ) -> dict[str, list[tuple[str, ...]]]:
     """Dialogues of 4 to 8 turns by split, no dialogue twice, the same ones for the same seed."""
-    random = Random(seed)  # noqa: S311 - not a secret
+    random, grammar = Random(seed), load_grammar()  # noqa: S311 - not a secret
     seen: set[tuple[str, ...]] = set()
-    made: dict[str, list[tuple[str, ...]]] = {split: [] for split in sizes}
+    dialogues: dict[str, list[tuple[str, ...]]] = {split: [] for split in sizes}
     for split, size in sizes.items():
-        while len(made[split]) < size:
-            dialogue = _dialogue(random)
+        while len(dialogues[split]) < size:
+            dialogue = _generate_dialogue(random, grammar)
             if dialogue not in seen:
                 seen.add(dialogue)
-                made[split].append(dialogue)
-    return made
+                dialogues[split].append(dialogue)
+    return dialogues
 
 
-def _dialogue(random: Random) -> tuple[str, ...]:
-    topic = random.choice(TOPICS)
-    plot = random.choice(plots.PLOTS)
-    talk = _Talk(random, _facts(random, topic, plot))
+def _generate_dialogue(random: Random, grammar: Grammar) -> tuple[str, ...]:
+    topic = random.choice(grammar.topics)
+    plot = random.choice(grammar.plots)
+    builder = _DialogueBuilder(random, grammar, _draw_facts(random, grammar, topic, plot))
     length = random.randint(max(4, len(plot.opening)), 8)
     for templates in plot.opening:
-        talk.say(random.choice(talk.sayable(templates)))
-    middle = [*plot.middle, *_questions(topic)]
-    while length - len(talk.turns) > 2 and (exchange := talk.choose(middle)):
-        middle.remove(exchange)
-        talk.exchange(exchange)
-    if closing := talk.choose(plot.closing):
-        talk.exchange(closing, turns=length - len(talk.turns))
-    return tuple(talk.turns)
+        builder.say(random.choice(builder.sayable(templates)))
+    exchanges = [*plot.middle, *_questions_on(topic)]
+    while length - len(builder.turns) > 2 and (exchange := builder.choose(exchanges)):
+        exchanges.remove(exchange)
+        builder.add_exchange(exchange)
+    if closing := builder.choose(plot.closing):
+        builder.add_exchange(closing, turns=length - len(builder.turns))
+    return tuple(builder.turns)
 
 
-class _Talk:
+class _DialogueBuilder:
     """A dialogue in the making: its turns and the facts said so far."""
 
-    def __init__(self, random: Random, facts: Mapping[str, str]) -> None:
+    def __init__(self, random: Random, grammar: Grammar, facts: Mapping[str, str]) -> None:
         self.turns: list[str] = []
-        self._random = random
+        self._random, self._grammar = random, grammar
         self._facts = facts
-        self._said: set[str] = set()
+        self._mentioned: set[str] = set()
         # "i miss my bed" is for its owner to say; nobody else may be given those words.
         self._private = {
             name for name in ("like", "dislike") if _FIRST_PERSON & set(facts[name].split())
@@ -104,7 +104,7 @@ class _Talk:
         linked = [each for each in fitting if any(map(self._linked, self._asks(each)))]
         return self._pick(fitting, linked) if fitting else None
 
-    def exchange(self, exchange: Exchange, turns: int = 2) -> None:
+    def add_exchange(self, exchange: Exchange, turns: int = 2) -> None:
         """Says the first `turns` turns of an exchange."""
         if turns > 0:
             asks = self._asks(exchange)
@@ -115,7 +115,7 @@ class _Talk:
     def say(self, template: str) -> None:
         """Adds a turn and remembers its facts."""
         self.turns.append(template.format_map(self._facts))
-        self._said |= _facts_in(template)
+        self._mentioned |= _facts_in(template)
 
     def sayable(self, answers: Sequence[str]) -> list[str]:
         """Those answers whose pronouns refer to somebody and that quote nobody wrongly."""
@@ -123,13 +123,14 @@ class _Talk:
             answer
             for answer in answers
             if "name" not in _facts_in(answer)
-            or (("name" in self._said or "{name}" in answer) and not self._is_private(answer))
+            or (("name" in self._mentioned or "{name}" in answer) and not self._is_private(answer))
         ]
 
     def _ask(self, template: str) -> None:
-        may_acknowledge = template.endswith("?") and self.turns[-1] not in plots.DULL_REPLIES
-        if may_acknowledge and template not in plots.DULL_REPLIES and self._random.random() < 0.15:
-            template = f"{self._random.choice(plots.ACKNOWLEDGEMENTS)} {template}"
+        dull = self._grammar.dull_replies
+        may_acknowledge = template.endswith("?") and self.turns[-1] not in dull
+        if may_acknowledge and template not in dull and self._random.random() < ACKNOWLEDGED_SHARE:
+            template = f"{self._random.choice(self._grammar.acknowledgements)} {template}"
         self.say(template)
 
     def _answer(self, exchange: Exchange) -> None:
@@ -146,14 +147,14 @@ class _Talk:
         return self._random.choice(linked if prefer else options)
 
     def _linked(self, template: str) -> bool:
-        return bool(_facts_in(template) & self._said)
+        return bool(_facts_in(template) & self._mentioned)
 
     def _fits(self, exchange: Exchange) -> bool:
-        fits = exchange.needs <= self._said and not exchange.unless & self._said
+        fits = exchange.needs <= self._mentioned and not exchange.unless & self._mentioned
         return fits and bool(self._asks(exchange) and self.sayable(exchange.answers))
 
     def _asks(self, exchange: Exchange) -> list[str]:
-        known = self._said | exchange.introduces
+        known = self._mentioned | exchange.introduces
         return [
             ask
             for ask in exchange.asks
@@ -171,55 +172,56 @@ def _facts_in(template: str) -> frozenset[str]:
 
 
 @cache
-def _questions(topic: Topic) -> tuple[Exchange, ...]:
+def _questions_on(topic: Topic) -> tuple[Exchange, ...]:
     return tuple(
-        Exchange((f"{question} ?",), tuple(f"{answer} ." for answer in answers))
-        for question, *answers in map(_parts, topic.talks)
+        Exchange(asks=(f"{question} ?",), answers=tuple(f"{answer} ." for answer in answers))
+        for question, *answers in map(_split_entry, topic.talks)
     )
 
 
 @cache
-def _parts(entry: str) -> tuple[str, ...]:
+def _split_entry(entry: str) -> tuple[str, ...]:
     return tuple(entry.split(" | "))
 
 
-def _facts(random: Random, topic: Topic, plot: Plot) -> dict[str, str]:
+def _draw_facts(random: Random, grammar: Grammar, topic: Topic, plot: Plot) -> dict[str, str]:
     """Everything that a template may name, drawn for one dialogue."""
-    day, day2 = random.sample(plots.DAYS, 2)
-    do, did, doing, object = _parts(random.choice(topic.activities))
-    hobby, hobbying = _parts(topic.hobby)
-    trouble, cause, remedy = _parts(random.choice(topic.troubles))
-    good, how = _parts(random.choice(topic.good))
-    bad, why = _parts(random.choice(topic.bad))
+    day, day2 = random.sample(grammar.days, 2)
+    do, did, doing, object = _split_entry(random.choice(topic.activities))
+    hobby, hobbying = _split_entry(topic.hobby)
+    trouble, cause, remedy = _split_entry(random.choice(topic.troubles))
+    good, how = _split_entry(random.choice(topic.good))
+    bad, why = _split_entry(random.choice(topic.bad))
     facts = {
         "topic": topic.name, "hobby": hobby, "hobbying": hobbying,
         "do": do, "did": did, "doing": doing, "object": object,
         "trouble": trouble, "cause": cause, "remedy": remedy,
         "good": good, "how": how, "bad": bad, "why": why,
-        "day": day, "day2": day2, "date": day2 if plot is plots.PLAN_LATER else day,
+        "day": day, "day2": day2,
     }  # fmt: skip
-    facts |= {name: random.choice(choices) for name, choices in _choices(topic)}
-    return facts | _somebody(random)
+    facts["date"] = facts[plot.date]
+    facts |= {name: random.choice(choices) for name, choices in _choices(grammar, topic)}
+    return facts | _draw_person(random, grammar)
 
 
-def _choices(topic: Topic) -> Iterator[tuple[str, Sequence[str]]]:
+def _choices(grammar: Grammar, topic: Topic) -> Iterator[tuple[str, Sequence[str]]]:
     yield "place", topic.places
     yield "like", topic.likes
     yield "dislike", topic.dislikes
     yield "item", topic.items
-    yield "feeling", plots.FEELINGS
-    yield "chore", plots.CHORES
-    yield "life", plots.LIVES
-    yield "time", plots.TIMES
-    yield "price", plots.PRICES
+    yield "feeling", grammar.feelings
+    yield "chore", grammar.chores
+    yield "life", grammar.lives
+    yield "time", grammar.times
+    yield "price", grammar.prices
 
 
-def _somebody(random: Random) -> dict[str, str]:
+def _draw_person(random: Random, grammar: Grammar) -> dict[str, str]:
     female = random.random() < 0.5
-    relations = plots.FEMALE_RELATIONS if female else plots.MALE_RELATIONS
+    relations = grammar.female_relations if female else grammar.male_relations
     return {
-        "name": random.choice(plots.WOMEN if female else plots.MEN),
+        "name": random.choice(grammar.women if female else grammar.men),
         "she": "she" if female else "he",
         "her": "her" if female else "him",
-        "relation": random.choice(relations + plots.RELATIONS),
+        "relation": random.choice(relations + grammar.relations),
     }

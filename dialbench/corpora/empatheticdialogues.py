@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from dialbench.corpora.base import Card, Contents, require_folder
+from dialbench.corpora.contents import Card, Contents, require_folder
 from dialbench.corpora.files import SPLITS, plain_or_packed, read_lines
 from dialbench.errors import InputError
 

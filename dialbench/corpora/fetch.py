@@ -1,6 +1,6 @@
-"""Checksummed downloads: resumable, verified before they take their place, never unasked.
+"""Downloads with a checksum: resumed after an interruption, verified before they are renamed.
 
-Nothing else in the suite reaches for the network, and this does only for `dialbench fetch`.
+Nothing else in the suite uses the network, and this only for `dialbench fetch`.
 """
 
 from __future__ import annotations
@@ -20,18 +20,21 @@ from dialbench.errors import InputError, StorageError, first_line
 from dialbench.files.checksum import sha256_of
 
 Progress = Callable[[int, int | None], None]
-"""Called with the bytes had so far and the whole size, None where the server does not tell."""
+"""Called with the bytes received so far and the whole size; None if the server does not tell."""
 
 _BLOCK = 1 << 18
-_DIGITS = 19
-_RETRIED = {408, 425, 429, 500, 502, 503, 504}
+_MAX_DIGITS = 19
+_RETRIED_STATUSES = {408, 425, 429, 500, 502, 503, 504}
 
 
 @dataclass(frozen=True)
-class Patience:
-    """How long to try: seconds a connection may be silent, attempts, seconds before the second.
+class RetryPolicy:
+    """How long a download is tried.
 
-    The pause doubles with every attempt.
+    Attributes:
+        timeout: seconds that a connection may send nothing.
+        attempts: at most.
+        pause: seconds before the second attempt, doubled before every further one.
     """
 
     timeout: float = 30.0
@@ -39,15 +42,15 @@ class Patience:
     pause: float = 1.0
 
 
-PATIENT = Patience()
+DEFAULT_RETRIES = RetryPolicy()
 
 
-def silent(had: int, size: int | None) -> None:
-    """The progress that tells nobody."""
+def no_progress(received: int, size: int | None) -> None:
+    """Reports to nobody."""
 
 
 class _Interrupted(Exception):
-    """The transfer broke off in a way that another attempt may mend."""
+    """The transfer broke off in a way that another attempt may fix."""
 
 
 def fetch(
@@ -55,86 +58,90 @@ def fetch(
     target: Path,
     *,
     sha256: str,
-    progress: Progress = silent,
-    patience: Patience = PATIENT,
+    progress: Progress = no_progress,
+    retries: RetryPolicy = DEFAULT_RETRIES,
 ) -> Path:
     """Downloads `url` to `target`, unless a file of that checksum is there already.
 
-    The bytes gather in `target` + ".part"; if the transfer breaks off for good, that file stays
-    and the next call goes on from it.
+    Bytes are written to `target` + ".part"; if the transfer fails for good, that file stays and
+    the next call resumes it.
 
     Args:
         url: an http or https address.
         target: the file to make; its folder is made too.
         sha256: 64 hex digits that the content must have.
-        progress: told how far it is.
-        patience: timeouts and retries.
+        progress: called as bytes arrive.
+        retries: timeouts and retries.
 
     Returns:
         `target`.
 
     Raises:
-        InputError: the address cannot be had or its content is not what was expected.
+        InputError: the download fails or its checksum is wrong.
         StorageError: the disk refused.
     """
-    expected = checked_sha256(sha256)
+    expected = check_sha256(sha256)
     with disk_errors(target):
         if target.is_file() and sha256_of(target) == expected:
             return target
-        part = gather(url, target, progress=progress, patience=patience)
-        settle(part, target, expected, origin=url)
+        part = download_part(url, target, progress=progress, retries=retries)
+        move_verified(part, target, expected, origin=url)
     return target
 
 
-def gather(
-    url: str, target: Path, *, progress: Progress = silent, patience: Patience = PATIENT
+def download_part(
+    url: str,
+    target: Path,
+    *,
+    progress: Progress = no_progress,
+    retries: RetryPolicy = DEFAULT_RETRIES,
 ) -> Path:
-    """Downloads `url` to `target` + ".part", UNVERIFIED, going on from what is there.
+    """Downloads `url` to `target` + ".part", UNVERIFIED, resuming what is there.
 
     Raises:
-        InputError: the address cannot be had.
+        InputError: the download fails.
     """
     if urlsplit(url).scheme not in ("http", "https"):
         raise InputError("only http and https addresses can be fetched", where=url)
-    part = part_of(target)
+    part = part_path(target)
     part.parent.mkdir(parents=True, exist_ok=True)
-    for attempt in range(patience.attempts):
+    for attempt in range(retries.attempts):
         if attempt:
-            time.sleep(patience.pause * 2 ** (attempt - 1))
+            time.sleep(retries.pause * 2 ** (attempt - 1))
         try:
-            _transfer(url, part, progress, patience.timeout)
+            _transfer(url, part, progress, retries.timeout)
             return part
         except _Interrupted as error:
             reason = str(error)
     raise InputError(
-        f"the transfer broke off {patience.attempts} times ({reason})",
+        f"the transfer broke off {retries.attempts} times ({reason})",
         where=url,
         hint="Run the same command again: it goes on where it stopped.",
     )
 
 
-def part_of(target: Path) -> Path:
-    """Where the bytes of `target` gather until they are verified."""
+def part_path(target: Path) -> Path:
+    """The file that holds the bytes of `target` until they are verified."""
     return target.with_name(f"{target.name}.part")
 
 
-def settle(part: Path, target: Path, sha256: str, *, origin: str) -> None:
-    """Lets a verified file take its place in one step; a wrong one is removed.
+def move_verified(part: Path, target: Path, sha256: str, *, origin: str) -> None:
+    """Renames a file to its target if its checksum is right, else removes it.
 
     Args:
         part: the finished file.
-        target: the place to take.
+        target: its final path.
         sha256: what its content must have.
         origin: where it came from, for the message.
 
     Raises:
-        InputError: the checksum is another one.
+        InputError: the checksum is wrong.
     """
-    got = sha256_of(part)
-    if got != sha256:
+    actual = sha256_of(part)
+    if actual != sha256:
         part.unlink()
         raise InputError(
-            f"wrong checksum: expected {sha256}, got {got}",
+            f"wrong checksum: expected {sha256}, got {actual}",
             where=origin,
             hint="The file changed or was damaged on its way; it has been removed.",
         )
@@ -154,7 +161,7 @@ def disk_errors(target: Path) -> Iterator[None]:
         ) from None
 
 
-def checked_sha256(text: str, *, where: str = "--sha256") -> str:
+def check_sha256(text: str, *, where: str = "--sha256") -> str:
     """A sha256 in lower case.
 
     Raises:
@@ -166,43 +173,43 @@ def checked_sha256(text: str, *, where: str = "--sha256") -> str:
 
 
 def _transfer(url: str, part: Path, progress: Progress, timeout: float) -> None:
-    had = part.stat().st_size if part.exists() else 0
-    response = _open(url, had, timeout)
+    received = part.stat().st_size if part.exists() else 0
+    response = _open(url, received, timeout)
     if response is None:
         return
     with closing(response):
-        start = _start_of(response, had)
+        start = _start_of_body(response, received)
         length = response.headers.get("Content-Length", "")
-        size = start + int(length) if length.isdecimal() and len(length) < _DIGITS else None
+        size = start + int(length) if length.isdecimal() and len(length) < _MAX_DIGITS else None
         with part.open("r+b" if part.exists() else "wb") as file:
             file.truncate(start)
-            had = file.seek(start)
-            progress(had, size)
+            received = file.seek(start)
+            progress(received, size)
             for block in _blocks(response):
                 file.write(block)
-                had += len(block)
-                progress(had, size)
-    if size is not None and had < size:
-        raise _Interrupted(f"{had:,} of {size:,} bytes came")
+                received += len(block)
+                progress(received, size)
+    if size is not None and received < size:
+        raise _Interrupted(f"{received:,} of {size:,} bytes received")
 
 
-def _open(url: str, had: int, timeout: float) -> http.client.HTTPResponse | None:
-    """The response from byte `had` on; None if the server says that there is no more."""
+def _open(url: str, received: int, timeout: float) -> http.client.HTTPResponse | None:
+    """The response from byte `received` on; None if the server says that there is no more."""
     headers = {"User-Agent": "dialbench", "Accept-Encoding": "identity"}
-    if had:
-        headers["Range"] = f"bytes={had}-"
+    if received:
+        headers["Range"] = f"bytes={received}-"
     request = urllib.request.Request(url, headers=headers)  # noqa: S310 - only http(s), see fetch
     try:
         response: http.client.HTTPResponse = _opener().open(request, timeout=timeout)
         return response
     except urllib.error.HTTPError as error:
         error.close()
-        if error.code == 416 and had:
+        if error.code == 416 and received:
             return None
-        if error.code in _RETRIED:
-            raise _Interrupted(_answer(error)) from None
+        if error.code in _RETRIED_STATUSES:
+            raise _Interrupted(_status_text(error)) from None
         raise InputError(
-            f"the server answered {_answer(error)}",
+            f"the server answered {_status_text(error)}",
             where=url,
             hint="Check the address, or get the file by other means and put it into the data "
             "folder.",
@@ -211,7 +218,7 @@ def _open(url: str, had: int, timeout: float) -> http.client.HTTPResponse | None
         raise _Interrupted(first_line(error)) from None
 
 
-def _answer(error: urllib.error.HTTPError) -> str:
+def _status_text(error: urllib.error.HTTPError) -> str:
     return " ".join(f"{error.code} {error.reason}".split())
 
 
@@ -231,18 +238,18 @@ def _opener() -> urllib.request.OpenerDirector:
     return opener
 
 
-def _start_of(response: http.client.HTTPResponse, had: int) -> int:
-    """Where the bytes that follow belong: `had` if the server goes on there, else 0."""
+def _start_of_body(response: http.client.HTTPResponse, received: int) -> int:
+    """Where the bytes that follow belong: `received` if the server resumes there, else 0."""
     if response.status != 206:
         return 0
     match = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
-    if match is None or match[1] != str(had):
+    if match is None or match[1] != str(received):
         raise InputError(
             "the server sent another part than was asked for",
             where=response.url,
             hint="Remove the .part file and run the same command again.",
         )
-    return had
+    return received
 
 
 def _blocks(response: http.client.HTTPResponse) -> Iterator[bytes]:

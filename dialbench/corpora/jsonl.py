@@ -3,20 +3,20 @@
 A dialogue is `{"turns": [...]}`, an example `{"context": [...], "references": [...]}`; both may
 have an `id` and, in a single file, a `split`; an example may name its `dialogue_id`. Other keys
 are ignored. Three files `train.jsonl`, `valid.jsonl`, `test.jsonl` in a folder are the splits; a
-single file is split by the suite, unless it is wanted as training text alone.
+single file is split by the suite, unless it serves as training text alone.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from dialbench.corpora.base import Card, Contents, Item, names
+from dialbench.corpora.contents import Card, Contents, Item
 from dialbench.corpora.files import SPLITS, plain_or_packed, read_lines
 from dialbench.errors import InputError
 from dialbench.files.lines import hint_for
@@ -37,36 +37,35 @@ class _Line(BaseModel):
     references: list[str] | None = Field(default=None, min_length=1)
 
     @model_validator(mode="after")
-    def _is_one_thing(self) -> _Line:
-        example = self.context is not None and self.references is not None
-        half = self.context is not None or self.references is not None
-        if (self.turns is not None) == half or half != example:
+    def _is_dialogue_or_example(self) -> _Line:
+        example_fields = (self.context is not None) + (self.references is not None)
+        if example_fields != (2 if self.turns is None else 0):
             raise ValueError("neither a dialogue nor an example")
         return self
 
 
-def card(path: Path) -> Card:
-    """A card for the user's own file or folder, named after it, but never as a known corpus.
+def card(path: Path, reserved: Container[str] = ()) -> Card:
+    """A card for the user's own file or folder, named after it.
 
-    What a licence allows is looked up by the name.
+    A name in `reserved`, those of known corpora, gets a prefix: a licence is looked up by name.
     """
     name = path.resolve().name.removesuffix(".xz").removesuffix(".jsonl")
-    name = f"own-{name}" if name in names() else name
+    name = f"own-{name}" if name in reserved else name
     return Card(name, name, f"read from {path}", "yours: not stated")
 
 
-def read(path: Path, *, whole: bool = False) -> Contents:
+def read(path: Path, *, test_only: bool = False) -> Contents:
     """Reads a file, or the three files in a folder; lines without an id are named by their number.
 
     Args:
         path: the file or folder.
-        whole: lines of a single file that name no split are all for the test, none to learn from.
+        test_only: lines of a single file that name no split are all for the test.
 
     Raises:
         InputError: a file is missing or damaged, a line is neither a dialogue nor an example, or
             an id stands twice.
     """
-    reader = _Reader(unmarked="test" if whole else None)
+    reader = _Reader(unmarked="test" if test_only else None)
     if path.is_dir():
         for split in SPLITS:
             reader.read(plain_or_packed(path / f"{split}.jsonl"), split)
@@ -93,7 +92,7 @@ def read_training(path: Path) -> list[Item]:
 
 
 class _Reader:
-    """Reads lines into splits.
+    """Reads the lines of files into splits.
 
     Args:
         unmarked: the split of lines that name none, in a file that is none; None keeps them for
@@ -103,8 +102,8 @@ class _Reader:
     def __init__(self, unmarked: str | None = None) -> None:
         self.contents = Contents()
         self._unmarked = unmarked
-        self._undivided: list[Item] = []
-        self._places: dict[str, str] = {}
+        self._unassigned: list[Item] = []
+        self._lines_of_ids: dict[str, str] = {}
 
     def read(self, path: Path, split: str | None) -> None:
         for number, (where, text) in enumerate(read_lines(path), start=1):
@@ -119,18 +118,18 @@ class _Reader:
                 )
             name = f"line-{number}" if split is None else f"{split}-{number}"
             item = self._item(line, name, where)
-            chosen = split or line.split or self._unmarked
-            if chosen:
-                self.contents.items[chosen].append(_in_split(item, chosen))
+            assigned = split or line.split or self._unmarked
+            if assigned:
+                self.contents.items[assigned].append(_in_split(item, assigned))
             else:
-                self._undivided.append(item)
+                self._unassigned.append(item)
 
     def divide(self) -> None:
         """Gives every dialogue without a split one of the three, 80/10/10."""
-        if not self._undivided:
+        if not self._unassigned:
             return
-        split_of = _divided(_dialogue_id(item) for item in self._undivided)
-        for item in self._undivided:
+        split_of = _assign_splits(_dialogue_id(item) for item in self._unassigned)
+        for item in self._unassigned:
             split = split_of[_dialogue_id(item)]
             self.contents.items[split].append(_in_split(item, split))
         sizes = " / ".join(f"{list(split_of.values()).count(split):,}" for split in SPLITS)
@@ -141,14 +140,14 @@ class _Reader:
 
     def _item(self, line: _Line, name: str, where: str) -> Item:
         id = name if line.id is None else str(line.id)
-        self._claim(id, where)
+        self._claim_id(id, where)
         if line.turns is not None:
-            turns = self.contents.tidy(line.turns)
-            for place in range(1, len(turns)):
-                self._claim(f"{id}-{place}", where)
+            turns = self.contents.strip_turns(line.turns)
+            for index in range(1, len(turns)):
+                self._claim_id(f"{id}-{index}", where)
             return Dialogue(id, turns, "")
-        context = self.contents.tidy(line.context or ())
-        references = self.contents.tidy(line.references or ())
+        context = self.contents.strip_turns(line.context or ())
+        references = self.contents.strip_turns(line.references or ())
         if not context or not references:
             raise InputError(
                 f"{'references' if context else 'context'} hold no text", where=where, hint=_FORM
@@ -156,8 +155,8 @@ class _Reader:
         dialogue_id = id if line.dialogue_id is None else str(line.dialogue_id)
         return Example(id, dialogue_id, context, references)
 
-    def _claim(self, id: str, where: str) -> None:
-        first = self._places.setdefault(id, where)
+    def _claim_id(self, id: str, where: str) -> None:
+        first = self._lines_of_ids.setdefault(id, where)
         if first != where:
             raise InputError(
                 f"id {id!r} stands already at {first}",
@@ -171,12 +170,8 @@ def _validated(text: str, where: str) -> _Line:
         return _Line.model_validate_json(text)
     except ValidationError as error:
         fault = first_fault(error)
-        message = fault.message.removeprefix("Value error, ")
-        raise InputError(
-            f"{fault.field}: {message}" if fault.path else message,
-            where=where,
-            hint=hint_for(message, _FORM),
-        ) from None
+        what = f"{fault.field}: {fault.message}" if fault.field else fault.message
+        raise InputError(what, where=where, hint=hint_for(fault.message, _FORM)) from None
 
 
 def _dialogue_id(item: Item) -> str:
@@ -187,7 +182,7 @@ def _in_split(item: Item, split: str) -> Item:
     return replace(item, split=split) if isinstance(item, Dialogue) else item
 
 
-def _divided(ids: Iterable[str]) -> dict[str, str]:
+def _assign_splits(ids: Iterable[str]) -> dict[str, str]:
     """A split for every id: the tenth of smallest hash is test, the next tenth valid."""
     ranked = sorted(set(ids), key=_hash)
     tenth = max(1, round(len(ranked) / 10))

@@ -1,4 +1,4 @@
-"""Where corpora, word vectors and inference data can be had, and how they get into the data folder.
+"""Where corpora, word vectors and NLI data are downloaded from, and how they reach the data folder.
 
 The checksums of archives are those that public projects pin for the same file; the checksums of
 single files were taken from the very files that the suite's numbers were made on.
@@ -18,21 +18,21 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from dialbench.corpora.base import data_folder
 from dialbench.corpora.fetch import (
-    PATIENT,
-    Patience,
+    DEFAULT_RETRIES,
     Progress,
-    checked_sha256,
+    RetryPolicy,
+    check_sha256,
     disk_errors,
+    download_part,
     fetch,
-    gather,
-    part_of,
-    settle,
-    silent,
+    move_verified,
+    no_progress,
+    part_path,
 )
 from dialbench.errors import InputError, UnknownName, first_line
 from dialbench.files.checksum import sha256_of
+from dialbench.files.folders import data_folder
 
 # RuntimeError: packed with a password or in a way that zipfile does not know.
 _DAMAGED = (
@@ -64,7 +64,7 @@ class Source:
         path: where the download goes in the data folder.
         licence: as its publisher states it.
         sha256: of the download; None where no trustworthy one is known.
-        members: what to take out of the archive, by file name; the archive is then removed.
+        members: what to extract from the archive, by file name; the archive is then removed.
             Empty: the download is kept as it is.
     """
 
@@ -167,8 +167,8 @@ def fetch_named(
     *,
     data: Path | None = None,
     sha256: str | None = None,
-    progress: Progress = silent,
-    patience: Patience = PATIENT,
+    progress: Progress = no_progress,
+    retries: RetryPolicy = DEFAULT_RETRIES,
 ) -> list[Path]:
     """Gets everything that `name` stands for into the data folder; what is there stays.
 
@@ -176,22 +176,22 @@ def fetch_named(
         name: a key of SOURCES.
         data: the data folder; None = $DIALBENCH_DATA or the user cache.
         sha256: the checksum of the download, from the user; needed where none is known.
-        progress: told how far each download is.
-        patience: timeouts and retries.
+        progress: called as bytes arrive.
+        retries: timeouts and retries.
 
     Returns:
         The files in the data folder.
 
     Raises:
         UnknownName: there is no such source.
-        InputError: nothing trustworthy is known to verify it with, or it cannot be had.
+        InputError: no trustworthy checksum is known, or the download fails.
         StorageError: the disk refused.
     """
     where = f"dialbench fetch {name}"
     if name not in SOURCES:
         raise UnknownName.of("source", name, SOURCES, where="dialbench fetch")
     if sha256 is not None:
-        sha256 = checked_sha256(sha256)
+        sha256 = check_sha256(sha256)
         if len(SOURCES[name]) > 1:
             raise InputError(
                 f"{name} is {len(SOURCES[name])} downloads, which one checksum cannot verify",
@@ -208,21 +208,21 @@ def fetch_named(
                 hint="Give one that you trust with --sha256 HEX.",
             )
         with disk_errors(folder / source.path):
-            _fetch_source(source, folder, sha256 or source.sha256, progress, patience)
+            _fetch_source(source, folder, sha256 or source.sha256, progress, retries)
         files.extend(folder / file.path for file in source.files)
     return files
 
 
 def _fetch_source(
-    source: Source, folder: Path, sha256: str | None, progress: Progress, patience: Patience
+    source: Source, folder: Path, sha256: str | None, progress: Progress, retries: RetryPolicy
 ) -> None:
-    if all(_is_there(folder / file.path, file.sha256) for file in source.files):
+    if all(_is_present(folder / file.path, file.sha256) for file in source.files):
         return
     target = folder / source.path
     if sha256 is None:
-        archive = gather(source.url, target, progress=progress, patience=patience)
+        archive = download_part(source.url, target, progress=progress, retries=retries)
     else:
-        archive = fetch(source.url, target, sha256=sha256, progress=progress, patience=patience)
+        archive = fetch(source.url, target, sha256=sha256, progress=progress, retries=retries)
     if source.members:
         try:
             unpack(archive, folder, source.members)
@@ -230,13 +230,13 @@ def _fetch_source(
             archive.unlink()
 
 
-def _is_there(path: Path, sha256: str | None) -> bool:
-    # A file of no known checksum got its place only after its archive was verified.
+def _is_present(path: Path, sha256: str | None) -> bool:
+    # A file without a known checksum was extracted from a verified archive.
     return path.is_file() and (sha256 is None or sha256_of(path) == sha256)
 
 
 def unpack(archive: Path, folder: Path, members: Mapping[str, Member]) -> None:
-    """Takes `members` out of a zip or tar archive and puts them below `folder`.
+    """Extracts `members` of a zip or tar archive below `folder`.
 
     They are found by file name alone and go where `members` says: no name inside the archive
     ever becomes a path, links are not followed, anything else is ignored.
@@ -248,27 +248,27 @@ def unpack(archive: Path, folder: Path, members: Mapping[str, Member]) -> None:
     try:
         for name, content in _files_in(archive):
             if (member := missing.pop(name, None)) is not None:
-                _place(content, folder / member.path, member, f"{archive}!{name}")
+                _extract(content, folder / member.path, member, f"{archive}!{name}")
     except _DAMAGED as error:
-        raise _unusable(archive, error) from None
+        raise _unusable_archive(archive, error) from None
     except OSError as error:
         if error.errno not in (None, errno.EINVAL):
             raise
-        # What bz2 says of damage, and zip of places before the file's start.
-        raise _unusable(archive, error) from None
+        # What bz2 raises for damage, and zip for offsets before the file's start.
+        raise _unusable_archive(archive, error) from None
     if missing:
         raise InputError(f"holds no {', '.join(missing)}", where=str(archive))
 
 
-def _unusable(archive: Path, error: BaseException) -> InputError:
+def _unusable_archive(archive: Path, error: BaseException) -> InputError:
     return InputError(
         f"is no usable archive ({first_line(error)})", where=str(archive), hint="Fetch it again."
     )
 
 
-def _place(content: IO[bytes], target: Path, member: Member, origin: str) -> None:
+def _extract(content: IO[bytes], target: Path, member: Member, origin: str) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
-    part = part_of(target)
+    part = part_path(target)
     try:
         with part.open("wb") as file:
             shutil.copyfileobj(content, file)
@@ -278,7 +278,7 @@ def _place(content: IO[bytes], target: Path, member: Member, origin: str) -> Non
     if member.sha256 is None:
         part.replace(target)
     else:
-        settle(part, target, member.sha256, origin=origin)
+        move_verified(part, target, member.sha256, origin=origin)
 
 
 def _files_in(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
@@ -292,6 +292,6 @@ def _files_in(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
         return
     with tarfile.open(archive) as packed_tar:
         for entry in packed_tar:
-            content_or_none = packed_tar.extractfile(entry) if entry.isreg() else None
-            if content_or_none is not None:
-                yield PurePosixPath(entry.name).name, content_or_none
+            file = packed_tar.extractfile(entry) if entry.isreg() else None
+            if file is not None:
+                yield PurePosixPath(entry.name).name, file

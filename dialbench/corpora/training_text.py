@@ -7,7 +7,9 @@ from itertools import chain
 from pathlib import Path
 
 from dialbench.corpora import jsonl
-from dialbench.corpora.base import Corpus, Item, load_corpus
+from dialbench.corpora.base import load_corpus
+from dialbench.corpora.contents import Item
+from dialbench.corpora.corpus import Corpus
 from dialbench.errors import InputError
 from dialbench.records import Dialogue, Example, Split
 
@@ -28,7 +30,7 @@ def training_split(
         return train
     name = str(train)
     if jsonl.is_single_file(name):
-        examples = tuple(_whole(jsonl.read_training(Path(name)), least=1))
+        examples = tuple(_uncut_examples(jsonl.read_training(Path(name)), least=1))
         if not examples:
             raise InputError(
                 "no line is training text",
@@ -44,11 +46,11 @@ def training_split(
 
 def whole_training_split(corpus: Corpus) -> Split:
     """The training split with contexts uncut, whatever part of it systems learn from."""
-    return Split("train", tuple(_whole(corpus.items["train"], least=2)))
+    return Split("train", tuple(_uncut_examples(corpus.items["train"], least=2)))
 
 
-def _whole(items: Iterable[Item], least: int) -> Iterator[Example]:
-    """Ready-made examples as they are, dialogues of at least so many turns as one example each."""
+def _uncut_examples(items: Iterable[Item], least: int) -> Iterator[Example]:
+    """Ready-made examples as they are; one example for each dialogue of at least `least` turns."""
     for item in items:
         if not isinstance(item, Dialogue):
             yield item
@@ -57,45 +59,47 @@ def _whole(items: Iterable[Item], least: int) -> Iterator[Example]:
 
 
 def turns_of(split: Split) -> Iterator[str]:
-    """Each turn of the split once, as contexts and references show its dialogues growing.
+    """Each turn of the split once, in the order in which contexts and references show it.
 
-    What is said again at another place of the dialogue counts again.
+    A text that occurs again at another position of the dialogue counts again.
     """
     longest = max((len(example.context) for example in split), default=0)
     dialogues: dict[str, list[set[str]]] = {}
     for example in split:
-        said = dialogues.setdefault(example.dialogue_id, [])
-        cut = len(example.context) == longest
-        start = _start(example.context, said, cut=cut)
-        places = (*((turn,) for turn in example.context), example.references)
-        for place, turns in enumerate(places, start):
-            if place == len(said):
-                said.append(set())
+        known_turns = dialogues.setdefault(example.dialogue_id, [])
+        truncated = len(example.context) == longest
+        start = _start_position(example.context, known_turns, truncated=truncated)
+        positions = (*((turn,) for turn in example.context), example.references)
+        for position, turns in enumerate(positions, start):
+            if position == len(known_turns):
+                known_turns.append(set())
             for turn in turns:
-                if turn not in said[place]:
-                    said[place].add(turn)
+                if turn not in known_turns[position]:
+                    known_turns[position].add(turn)
                     yield turn
 
 
-def _start(context: Sequence[str], said: Sequence[set[str]], *, cut: bool) -> int:
-    """The place in a dialogue at which a context begins.
+def _start_position(
+    context: Sequence[str], known_turns: Sequence[set[str]], *, truncated: bool
+) -> int:
+    """The position in a dialogue at which a context begins.
 
     Args:
         context: turns.
-        said: what was said at each place of the dialogue so far.
-        cut: whether the context may lack turns at its beginning.
+        known_turns: the turns known so far at each position of the dialogue.
+        truncated: whether the context may lack turns at its beginning.
     """
 
     def fits(start: int) -> bool:
-        known = said[start : start + len(context)]
-        return all(turn in heard for turn, heard in zip(context, known, strict=False))
+        known = known_turns[start : start + len(context)]
+        return all(turn in turns for turn, turns in zip(context, known, strict=False))
 
-    if not cut and fits(0):
+    if not truncated and fits(0):
         return 0
-    # The latest place where all of it was said before, else where most of its beginning was.
-    latest = len(said) - len(context)
-    for start in chain(range(latest, -1, -1), range(max(latest + 1, 0), len(said))):
+    # The latest position where all of it is known, else where most of its beginning is.
+    latest = len(known_turns) - len(context)
+    for start in chain(range(latest, -1, -1), range(max(latest + 1, 0), len(known_turns))):
         if fits(start):
             return start
     # Another branch of the dialogue, or turns of it that no example showed.
-    return 0 if said and context and context[0] in said[0] else len(said)
+    return 0 if known_turns and context and context[0] in known_turns[0] else len(known_turns)

@@ -30,4 +30,4 @@ class Fault(NamedTuple):
 def first_fault(error: ValidationError) -> Fault:
     """The first of the faults that pydantic found."""
     first = error.errors(include_url=False, include_input=False)[0]
-    return Fault(first["loc"], first["msg"], first["type"])
+    return Fault(first["loc"], first["msg"].removeprefix("Value error, "), first["type"])

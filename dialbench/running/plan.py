@@ -9,7 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from dialbench.corpora.base import Corpus, load_corpus, sample
+from dialbench.corpora.base import load_corpus
+from dialbench.corpora.corpus import Corpus, sample
 from dialbench.errors import InputError
 from dialbench.options import split_outside_brackets, write_options
 from dialbench.presets.preset import Preset
@@ -289,7 +290,7 @@ def _dataset(name: str, request: Request, preset: Preset, rows: Sequence[_Wanted
         data=request.data,
         context_turns=request.context_turns or preset.context_turns,
         clean=request.clean,
-        whole=not learnt_from,
+        test_only=not learnt_from,
     )
     limits = _limits(request, preset, rows)
     train, valid = (sample(corpus.split(part), limits[part]) for part in ("train", "valid"))

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dialbench.corpora.base import data_folder
 from dialbench.corpora.training_text import training_split
 from dialbench.errors import UnknownName
+from dialbench.files.folders import data_folder
 from dialbench.files.responses import read_responses
 from dialbench.metrics.diversity import Denominator
 from dialbench.metrics.meteor15 import MeteorProgram

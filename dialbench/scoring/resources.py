@@ -8,9 +8,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from dialbench.corpora.base import data_folder
 from dialbench.corpora.training_text import turns_of
 from dialbench.errors import InputError
+from dialbench.files.folders import data_folder
 from dialbench.metrics import registry
 from dialbench.metrics.base import Metric
 from dialbench.metrics.libraries import BertModel, MauveModel

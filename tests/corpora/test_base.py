@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from dialbench.corpora.base import Corpus, card, data_folder, load_corpus, names, sample
+from dialbench.corpora.base import card, load_corpus, names
+from dialbench.corpora.corpus import Corpus, sample
 from dialbench.errors import InputError, UnknownName
+from dialbench.files.folders import data_folder
 
 
 def _examples(corpus: Corpus, split: str) -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:

@@ -13,10 +13,10 @@ from statistics import mean, stdev
 import pytest
 
 from dialbench.corpora.audit import audit
-from dialbench.corpora.base import Corpus, load_corpus
+from dialbench.corpora.base import load_corpus
+from dialbench.corpora.corpus import Corpus
 from dialbench.corpora.demo import SIZES, generate
-from dialbench.corpora.demo_plots import DULL_REPLIES
-from dialbench.corpora.demo_topics import TOPICS
+from dialbench.corpora.demo_grammar import load_grammar
 from dialbench.corpora.files import SPLITS
 from dialbench.records import Example
 from dialbench.text.tokenizer import tokenize
@@ -55,6 +55,11 @@ def test_the_same_seed_gives_the_same_dialogues_in_another_process() -> None:
     assert sums == {load_corpus("demo").checksum}
 
 
+def test_the_corpus_is_that_of_every_published_number() -> None:
+    checksum = "daba5d494eca88c7d9418e7fad563340220e5ef1ba7cb60d0856b33fc14d97cc"
+    assert load_corpus("demo").checksum == checksum
+
+
 def test_seeds_differ_and_the_global_generator_is_left_alone() -> None:
     state = random.getstate()
     sizes = {"train": 40, "test": 10}
@@ -72,7 +77,7 @@ def test_vocabulary_and_topics(dialogues: list[tuple[str, ...]]) -> None:
     words = Counter(word for turns in dialogues for turn in turns for word in tokenize(turn))
     assert len(words) >= 800
     assert sum(count >= 3 for count in words.values()) >= 800
-    assert len({topic.name for topic in TOPICS}) >= 20
+    assert len({topic.name for topic in load_grammar().topics}) >= 20
 
 
 def test_text_is_well_formed(dialogues: list[tuple[str, ...]]) -> None:
@@ -89,8 +94,8 @@ def test_text_is_well_formed(dialogues: list[tuple[str, ...]]) -> None:
 def test_articles_fit(dialogues: list[tuple[str, ...]]) -> None:
     pairs = {pair for turns in dialogues for turn in turns for pair in pairwise(turn.split())}
     assert [word for a, word in pairs if a == "a" and word[0] in "aeio"] == []
-    silent = {"hour"}
-    starts = [word for a, word in pairs if a == "an" and word not in silent]
+    no_progress = {"hour"}
+    starts = [word for a, word in pairs if a == "an" and word not in no_progress]
     assert [word for word in starts if word[0] not in "aeiou"] == []
 
 
@@ -103,7 +108,8 @@ def test_nobody_repeats_a_question_or_a_dull_reply_at_length(
 
 def test_a_realistic_share_of_replies_is_dull(dialogues: list[tuple[str, ...]]) -> None:
     replies = [turn for turns in dialogues for turn in turns[1:]]
-    assert 0.15 <= sum(reply in DULL_REPLIES for reply in replies) / len(replies) <= 0.25
+    dull = load_grammar().dull_replies
+    assert 0.15 <= sum(reply in dull for reply in replies) / len(replies) <= 0.25
     assert {"i do not know .", "that is great ."} <= set(replies)
 
 
@@ -122,9 +128,9 @@ def test_the_same_context_has_several_replies(corpus: Corpus) -> None:
 
 
 def test_no_dialogue_occurs_twice(corpus: Corpus) -> None:
-    found = audit(corpus).normalised
-    assert found.inside == {"train": 0, "valid": 0, "test": 0}
-    assert (found.test_in_train, found.valid_in_train, found.test_in_valid) == (0, 0, 0)
+    overlap = audit(corpus).normalised
+    assert overlap.inside == {"train": 0, "valid": 0, "test": 0}
+    assert (overlap.test_in_train, overlap.valid_in_train, overlap.test_in_valid) == (0, 0, 0)
 
 
 def test_nobody_speaks_of_another_in_the_first_person(dialogues: list[tuple[str, ...]]) -> None:
@@ -146,12 +152,12 @@ def test_facts_are_picked_up_turns_later(corpus: Corpus) -> None:
     others = deep[len(deep) // 2 :] + deep[: len(deep) // 2]
 
     def share(pairs: Iterable[tuple[Example, Example]]) -> float:
-        found = wanted = 0
+        shared = total = 0
         for each, source in pairs:
             early = set(" ".join(source.context[:-1]).split())
             words = rare & set(each.references[0].split()) - set(each.context[-1].split())
-            found, wanted = found + len(words & early), wanted + len(words)
-        return found / wanted
+            shared, total = shared + len(words & early), total + len(words)
+        return shared / total
 
     assert share(zip(deep, deep, strict=True)) > 5 * share(zip(deep, others, strict=True))
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from dialbench.corpora.fetch import Patience, fetch
+from dialbench.corpora.fetch import RetryPolicy, fetch
 from dialbench.errors import InputError, StorageError
 
 CONTENT = bytes(range(256)) * 4096
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
-QUICK = Patience(timeout=2.0, attempts=3, pause=0.01)
+QUICK = RetryPolicy(timeout=2.0, attempts=3, pause=0.01)
 
 
 @dataclass
@@ -29,7 +29,7 @@ class Behaviour:
     ranges: bool = True
     tells_length: bool = True
     length: str = ""
-    silent: bool = False
+    no_progress: bool = False
     location: str = ""
     wrong_start: bool = False
     asked: list[str | None] = field(default_factory=list)
@@ -43,7 +43,7 @@ class _Handler(BaseHTTPRequestHandler):
         how = self.behaviour
         wanted = self.headers.get("Range")
         how.asked.append(wanted)
-        if how.silent:
+        if how.no_progress:
             self.done.wait(10)
             return
         if how.location:
@@ -98,7 +98,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, Behaviour]]:
 
 def _fails(url: str, target: Path, sha256: str = SHA256) -> str:
     with pytest.raises(InputError) as caught:
-        fetch(url, target, sha256=sha256, patience=QUICK)
+        fetch(url, target, sha256=sha256, retries=QUICK)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -108,7 +108,7 @@ def test_a_download_arrives_whole(server, tmp_path: Path) -> None:
     target = tmp_path / "deep" / "er" / "corpus.bin"
     steps: list[tuple[int, int | None]] = []
     progress = lambda had, size: steps.append((had, size))  # noqa: E731
-    assert fetch(url, target, sha256=SHA256.upper(), progress=progress, patience=QUICK) == target
+    assert fetch(url, target, sha256=SHA256.upper(), progress=progress, retries=QUICK) == target
     assert target.read_bytes() == CONTENT
     assert os.listdir(target.parent) == ["corpus.bin"]
     assert steps[0] == (0, len(CONTENT))
@@ -121,17 +121,17 @@ def test_what_is_there_is_not_downloaded_again(server, tmp_path: Path) -> None:
     url, behaviour = server
     target = tmp_path / "corpus.bin"
     target.write_bytes(CONTENT)
-    fetch(url, target, sha256=SHA256, patience=QUICK)
+    fetch(url, target, sha256=SHA256, retries=QUICK)
     assert behaviour.asked == []
     target.write_bytes(b"damaged")
-    fetch(url, target, sha256=SHA256, patience=QUICK)
+    fetch(url, target, sha256=SHA256, retries=QUICK)
     assert target.read_bytes() == CONTENT
 
 
 def test_a_broken_connection_is_resumed_where_it_broke(server, tmp_path: Path) -> None:
     url, behaviour = server
     behaviour.break_after = [1000, 500]
-    fetch(url, tmp_path / "corpus.bin", sha256=SHA256, patience=QUICK)
+    fetch(url, tmp_path / "corpus.bin", sha256=SHA256, retries=QUICK)
     assert (tmp_path / "corpus.bin").read_bytes() == CONTENT
     assert behaviour.asked == [None, "bytes=1000-", "bytes=1500-"]
 
@@ -140,10 +140,10 @@ def test_after_giving_up_the_next_call_goes_on(server, tmp_path: Path) -> None:
     url, behaviour = server
     behaviour.break_after = [1000, 0, 0]
     message = _fails(url, tmp_path / "corpus.bin")
-    assert f"broke off 3 times (1,000 of {len(CONTENT):,} bytes came)" in message
+    assert f"broke off 3 times (1,000 of {len(CONTENT):,} bytes received)" in message
     assert os.listdir(tmp_path) == ["corpus.bin.part"]
     assert (tmp_path / "corpus.bin.part").read_bytes() == CONTENT[:1000]
-    fetch(url, tmp_path / "corpus.bin", sha256=SHA256, patience=QUICK)
+    fetch(url, tmp_path / "corpus.bin", sha256=SHA256, retries=QUICK)
     assert behaviour.asked[-1] == "bytes=1000-"
     assert (tmp_path / "corpus.bin").read_bytes() == CONTENT
 
@@ -152,14 +152,14 @@ def test_a_server_without_ranges_starts_over(server, tmp_path: Path) -> None:
     url, behaviour = server
     behaviour.ranges = False
     (tmp_path / "corpus.bin.part").write_bytes(b"x" * (len(CONTENT) + 10))
-    fetch(url, tmp_path / "corpus.bin", sha256=SHA256, patience=QUICK)
+    fetch(url, tmp_path / "corpus.bin", sha256=SHA256, retries=QUICK)
     assert (tmp_path / "corpus.bin").read_bytes() == CONTENT
 
 
 def test_a_part_that_was_complete_already_is_taken(server, tmp_path: Path) -> None:
     url, _ = server
     (tmp_path / "corpus.bin.part").write_bytes(CONTENT)
-    fetch(url, tmp_path / "corpus.bin", sha256=SHA256, patience=QUICK)
+    fetch(url, tmp_path / "corpus.bin", sha256=SHA256, retries=QUICK)
     assert (tmp_path / "corpus.bin").read_bytes() == CONTENT
 
 
@@ -183,7 +183,7 @@ def test_a_stale_part_is_found_out(server, tmp_path: Path) -> None:
     url, _ = server
     (tmp_path / "corpus.bin.part").write_bytes(b"other bytes")
     assert "wrong checksum" in _fails(url, tmp_path / "corpus.bin")
-    fetch(url, tmp_path / "corpus.bin", sha256=SHA256, patience=QUICK)
+    fetch(url, tmp_path / "corpus.bin", sha256=SHA256, retries=QUICK)
 
 
 @pytest.mark.parametrize("length", ["9" * 5000, "-1", "x", "٣"])
@@ -192,7 +192,7 @@ def test_a_length_that_is_none_counts_as_none(server, tmp_path: Path, length: st
     behaviour.length = length.encode().decode("latin-1")
     sizes: list[int | None] = []
     progress = lambda had, size: sizes.append(size)  # noqa: E731
-    fetch(url, tmp_path / "a", sha256=SHA256, progress=progress, patience=QUICK)
+    fetch(url, tmp_path / "a", sha256=SHA256, progress=progress, retries=QUICK)
     assert set(sizes) == {None}
 
 
@@ -202,7 +202,7 @@ def test_without_a_length_the_checksum_decides(server, tmp_path: Path) -> None:
     steps: list[int | None] = []
     target = tmp_path / "corpus.bin"
     progress = lambda had, size: steps.append(size)  # noqa: E731
-    fetch(url, target, sha256=SHA256, progress=progress, patience=QUICK)
+    fetch(url, target, sha256=SHA256, progress=progress, retries=QUICK)
     assert set(steps) == {None}
     behaviour.break_after = [10]
     target.unlink()
@@ -221,17 +221,17 @@ def test_a_refusal_is_not_tried_again(server, tmp_path: Path, status: int) -> No
 def test_a_busy_server_is_tried_again(server, tmp_path: Path) -> None:
     url, behaviour = server
     behaviour.statuses = [503, 429]
-    fetch(url, tmp_path / "corpus.bin", sha256=SHA256, patience=QUICK)
+    fetch(url, tmp_path / "corpus.bin", sha256=SHA256, retries=QUICK)
     behaviour.statuses = [503] * 3
     assert "(503 Service Unavailable)" in _fails(url, tmp_path / "other.bin")
 
 
 def test_a_silent_server_times_out(server, tmp_path: Path) -> None:
     url, behaviour = server
-    behaviour.silent = True
-    patience = Patience(timeout=0.1, attempts=2, pause=0.01)
+    behaviour.no_progress = True
+    retries = RetryPolicy(timeout=0.1, attempts=2, pause=0.01)
     with pytest.raises(InputError, match=r"broke off 2 times \(timed out\)"):
-        fetch(url, tmp_path / "corpus.bin", sha256=SHA256, patience=patience)
+        fetch(url, tmp_path / "corpus.bin", sha256=SHA256, retries=retries)
 
 
 def test_nobody_listens(tmp_path: Path) -> None:
@@ -269,4 +269,4 @@ def test_a_target_that_cannot_be_written(server, tmp_path: Path) -> None:
     url, _ = server
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StorageError, match="cannot be written"):
-        fetch(url, tmp_path / "file" / "corpus.bin", sha256=SHA256, patience=QUICK)
+        fetch(url, tmp_path / "file" / "corpus.bin", sha256=SHA256, retries=QUICK)

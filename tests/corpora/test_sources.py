@@ -18,11 +18,11 @@ import pytest
 
 from dialbench.corpora import sources
 from dialbench.corpora.base import names
-from dialbench.corpora.fetch import Patience
+from dialbench.corpora.fetch import RetryPolicy
 from dialbench.corpora.sources import SOURCES, Member, Source, fetch_named, unpack
 from dialbench.errors import InputError, UnknownName
 
-QUICK = Patience(timeout=2.0, attempts=2, pause=0.01)
+QUICK = RetryPolicy(timeout=2.0, attempts=2, pause=0.01)
 
 
 def _sha256(raw: bytes) -> str:
@@ -110,11 +110,11 @@ def test_a_pinned_archive_is_unpacked_and_removed(served, offer, tmp_path: Path)
     )
     offer(source)
     data = tmp_path / "data"
-    assert fetch_named("toy", data=data, patience=QUICK) == [data / "toy/train.csv"]
+    assert fetch_named("toy", data=data, retries=QUICK) == [data / "toy/train.csv"]
     assert _tree(data) == ["toy/train.csv"]
     assert (data / "toy/train.csv").read_bytes() == b"one"
     archive.unlink()
-    assert fetch_named("toy", data=data, patience=QUICK) == [data / "toy/train.csv"]
+    assert fetch_named("toy", data=data, retries=QUICK) == [data / "toy/train.csv"]
 
 
 def test_a_pinned_member_verifies_an_archive_that_is_not(served, offer, tmp_path: Path) -> None:
@@ -122,18 +122,18 @@ def test_a_pinned_member_verifies_an_archive_that_is_not(served, offer, tmp_path
     _zip(folder / "toy.zip", {"__MACOSX/._a.txt": b"mac", "toy/a.txt": b"right"})
     members = {"a.txt": Member("toy/a.txt", _sha256(b"right"))}
     offer(Source(f"{url}/toy.zip", "toy/toy.zip", "ours", members=members))
-    fetch_named("toy", data=tmp_path / "data", patience=QUICK)
+    fetch_named("toy", data=tmp_path / "data", retries=QUICK)
     assert _tree(tmp_path / "data") == ["toy/a.txt"]
 
     # A file that was damaged later is fetched anew, and a wrong one never takes its place.
     (tmp_path / "data/toy/a.txt").write_bytes(b"damaged")
     _zip(folder / "toy.zip", {"toy/a.txt": b"wrong"})
     with pytest.raises(InputError, match=f"wrong checksum: expected {_sha256(b'right')}"):
-        fetch_named("toy", data=tmp_path / "data", patience=QUICK)
+        fetch_named("toy", data=tmp_path / "data", retries=QUICK)
     assert (tmp_path / "data/toy/a.txt").read_bytes() == b"damaged"
     assert _tree(tmp_path / "data") == ["toy/a.txt"]
     _zip(folder / "toy.zip", {"toy/a.txt": b"right"})
-    fetch_named("toy", data=tmp_path / "data", patience=QUICK)
+    fetch_named("toy", data=tmp_path / "data", retries=QUICK)
     assert (tmp_path / "data/toy/a.txt").read_bytes() == b"right"
 
 
@@ -142,15 +142,15 @@ def test_nothing_is_fetched_that_cannot_be_verified(served, offer, tmp_path: Pat
     (folder / "toy.bin").write_bytes(b"bytes")
     offer(Source(f"{url}/toy.bin", "toy/toy.bin", "ours"))
     with pytest.raises(InputError) as caught:
-        fetch_named("toy", data=tmp_path / "data", patience=QUICK)
+        fetch_named("toy", data=tmp_path / "data", retries=QUICK)
     assert f"no trustworthy checksum of {url}/toy.bin is known" in str(caught.value)
     assert "--sha256 HEX" in str(caught.value)
     assert not (tmp_path / "data").exists()
 
     with pytest.raises(InputError, match="wrong checksum"):
-        fetch_named("toy", data=tmp_path / "data", sha256="0" * 64, patience=QUICK)
+        fetch_named("toy", data=tmp_path / "data", sha256="0" * 64, retries=QUICK)
     right = _sha256(b"bytes")
-    fetch_named("toy", data=tmp_path / "data", sha256=right, patience=QUICK)
+    fetch_named("toy", data=tmp_path / "data", sha256=right, retries=QUICK)
     assert (tmp_path / "data/toy/toy.bin").read_bytes() == b"bytes"
 
 
