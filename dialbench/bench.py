@@ -65,7 +65,7 @@ def run(
         device: auto, cpu or cuda.
         jobs: how many go on at once, each in a process of its own that shares the cores with the
             others; 1 stays in this process, None takes what suits the machine.
-        scoring: measures and their resources.
+        scoring: metrics and their resources.
         overwrite: whether finished or failed jobs are done again.
         progress: rich, plain or none.
         formats: as of `report`.

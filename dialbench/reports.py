@@ -54,8 +54,8 @@ def report(
         settings.setdefault(setting_of(result.job), []).append(result)
     tables = []
     for group in settings.values():
-        measures = dict.fromkeys(name for result in group for name in result.scores)
-        tables += build(group, metrics=list(measures), alpha=alpha, correction=correction)
+        names = dict.fromkeys(name for result in group for name in result.scores)
+        tables += build(group, metrics=list(names), alpha=alpha, correction=correction)
     files = write(
         tables,
         results,

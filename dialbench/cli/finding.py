@@ -1,4 +1,4 @@
-"""What there is: systems, corpora, measures, papers; fetching, and what this machine lacks."""
+"""What there is: systems, corpora, metrics, papers; fetching, and what this machine lacks."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def corpora(names: tuple[str, ...], audit: bool, data: Path | None, as_json: boo
 @click.command()
 @json_option
 def metrics(as_json: bool) -> None:
-    """List the measures."""
+    """List the metrics."""
     from dialbench.cli import listings
 
     found = listings.metrics()

@@ -202,16 +202,16 @@ def _audit_lines(audit: Mapping[str, Mapping[str, Any]]) -> Iterable[str]:
 
 
 def metrics() -> list[dict[str, Any]]:
-    """Every measure with its title, direction, signature and what it needs."""
+    """Every metric with its title, direction, signature and what it needs."""
     from dialbench.metrics import registry
     from dialbench.metrics.base import Metric
     from dialbench.metrics.settings import MetricSettings
     from dialbench.metrics.system import SYSTEM_METRICS, SystemMetric
     from dialbench.reporting.tables.columns import column_of
 
-    measured = registry.create(registry.names(), MetricSettings())
-    needs = {metric.name: sorted(metric.needs) for metric in measured}
-    every: list[Metric[Any] | SystemMetric] = [*measured, *SYSTEM_METRICS.values()]
+    of_responses = registry.create(registry.names(), MetricSettings())
+    needs = {metric.name: sorted(metric.needs) for metric in of_responses}
+    every: list[Metric[Any] | SystemMetric] = [*of_responses, *SYSTEM_METRICS.values()]
     return [
         {
             "name": metric.name,
@@ -226,7 +226,7 @@ def metrics() -> list[dict[str, Any]]:
 
 
 def metrics_text(found: Iterable[Mapping[str, Any]]) -> str:
-    """The measures for people."""
+    """The metrics for people."""
     return "\n".join(
         f"{m['name']:<14} {m['direction']:<7} {m['signature']}"
         + (f"  (needs {', '.join(m['needs'])})" if m["needs"] else "")

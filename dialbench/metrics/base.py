@@ -1,4 +1,4 @@
-"""The contract of every measure: statistics per response, merge, score (after sacreBLEU).
+"""The contract of every metric: statistics per response, merge, score (after sacreBLEU).
 
 `Metric.statistics` looks at text once and keeps what the value needs of each response.
 Statistics are indexed and concatenated like arrays, so shards, intervals and permutation
@@ -52,7 +52,7 @@ S = TypeVar("S", Dense, Ragged, Paired)
 
 
 class Metric(ABC, Generic[S]):
-    """A measure of a set of responses.
+    """A metric of a set of responses.
 
     Attributes:
         name: how `--metrics` calls it.
@@ -95,10 +95,10 @@ class Metric(ABC, Generic[S]):
     def score(self, statistics: S) -> float:
         """The value of these responses; NaN where it is not defined."""
 
-    def replicate(self, statistics: S) -> float:
+    def score_fast(self, statistics: S) -> float:
         """The value as intervals use it: equal to `score` up to rounding, but fast.
 
-        NaN for a measure that has neither.
+        NaN for a metric that has neither.
         """
         return self.score(statistics)
 
@@ -114,7 +114,7 @@ class Metric(ABC, Generic[S]):
             groups: (responses,) the group of each, 0 to G - 1.
             kept: (k, G) which groups each choice keeps.
         """
-        return np.array([self.replicate(statistics[chosen[groups]]) for chosen in kept])
+        return np.array([self.score_fast(statistics[chosen[groups]]) for chosen in kept])
 
     def jackknife_values(
         self, statistics: S, groups: NDArray[np.int64], kept: NDArray[np.bool_]
@@ -128,7 +128,7 @@ class Metric(ABC, Generic[S]):
     def per_response(self, statistics: S) -> NDArray[np.float64] | None:
         """(responses,) values for paired tests, NaN where an example is left out.
 
-        None where the measure exists for a whole set only.
+        None where the metric exists for a whole set only.
         """
         return None
 
@@ -180,7 +180,7 @@ def sums_by_group(
 
 
 class MeanMetric(SumMetric):
-    """A measure whose value is the mean over the responses that have one.
+    """A metric whose value is the mean over the responses that have one.
 
     The mean is correctly rounded, hence the same for every order of the responses.
     """
@@ -190,7 +190,7 @@ class MeanMetric(SumMetric):
         """(responses,) one value each, NaN where the example is left out."""
 
     @abstractmethod
-    def absence(self) -> str:
+    def undefined_reason(self) -> str:
         """Why no response at all has a value."""
 
     def statistics(self, texts: Texts) -> Dense:
@@ -223,14 +223,14 @@ class MeanMetric(SumMetric):
 
     def reason(self, statistics: Dense) -> str:
         """Why there is no mean."""
-        return "" if self.count(statistics) else self.absence()
+        return "" if self.count(statistics) else self.undefined_reason()
 
 
 def read(pairs: Iterable[Answers], metrics: Sequence[Metric[Any]]) -> Texts:
-    """Examples and responses as these measures, one or more, need them.
+    """Examples and responses as these metrics, one or more, need them.
 
     Raises:
-        ValueError: the measures were made for different tokenisers.
+        ValueError: the metrics were made for different tokenisers.
     """
     names = sorted({metric.tokenizer for metric in metrics})
     if len(names) != 1:

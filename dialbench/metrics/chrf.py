@@ -43,14 +43,17 @@ class Chrf(SumMetric):
 
     def statistics(self, texts: Texts) -> Dense:
         """(responses, 19) int64: counted, then n-grams of response, reference, both, by order."""
-        said, wanted = self._characters(texts.said), self._characters(texts.wanted)
+        said, wanted = (
+            self._characters(texts.response_texts),
+            self._characters(texts.reference_texts),
+        )
         owners = texts.owners
         blocks = [
             _counts(said[owners[start : start + _TEXTS]], wanted.part(start, start + _TEXTS))
             for start in range(0, len(wanted), _TEXTS)
         ]
         every = np.concatenate([np.empty((0, _ORDERS, 3), np.int64), *blocks])
-        best = _first_best(_f(every), texts.owned)
+        best = _first_best(_f(every), texts.reference_offsets)
         chosen = np.zeros((len(texts), 1 + 3 * _ORDERS), np.int64)
         chosen[owners[best]] = np.insert(every[best].reshape(-1, 3 * _ORDERS), 0, 1, axis=1)
         return Dense(chosen)

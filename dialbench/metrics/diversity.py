@@ -77,7 +77,7 @@ class _NgramCounts(FrequencyMetric):
 
     @abstractmethod
     def _measure(self, counts: NDArray[np.int64], kinds: NDArray[np.int64]) -> float:
-        """The measure where `kinds[i]` different n-grams occur `counts[i]` times each."""
+        """The metric where `kinds[i]` different n-grams occur `counts[i]` times each."""
 
 
 class Entropy(_NgramCounts):
@@ -195,7 +195,7 @@ class IntraDistinct(MeanMetric):
         ]
         return np.concatenate([np.empty(0), *shares])
 
-    def absence(self) -> str:
+    def undefined_reason(self) -> str:
         """No response is long enough."""
         long = self._n if self._denominator == "ngrams" else 1
         return f"no response has {long} token{'s' if long > 1 else ''}"

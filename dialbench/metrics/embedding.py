@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 
 
 class EmbeddingMetric(MeanMetric):
-    """A measure on word vectors.
+    """A metric on word vectors.
 
     Args:
         kind: "average", "greedy" or "extrema".
@@ -65,7 +65,7 @@ class EmbeddingMetric(MeanMetric):
             parts.append(block.best(self._pairs(one, other, block.owners)))
         return np.concatenate([np.empty(0), *parts])
 
-    def absence(self) -> str:
+    def undefined_reason(self) -> str:
         """What is missing."""
         return self.missing or f"{NO_REFERENCES} with a word that has a vector"
 

@@ -63,7 +63,7 @@ class Verdicts:
         The shares of the labels entailment, neutral and contradiction, then their mean
         probabilities. A response that the guard stops is neutral to everything and is not judged.
         """
-        pairs = zip(texts.said, texts.contexts, strict=True)
+        pairs = zip(texts.response_texts, texts.contexts, strict=True)
         said = np.array([says_something(*pair) for pair in pairs], bool)
         return self._judged(texts, said & _nonempty(texts))
 
@@ -76,7 +76,7 @@ class Verdicts:
         owners = np.repeat(np.arange(len(texts)), [len(own) for own in turns])
         spoken = asks[owners]
         found = np.tile([0.0, 1.0, 0.0], (len(owners), 1))
-        responses = [written(response) for response in texts.said]
+        responses = [written(response) for response in texts.response_texts]
         premises = [turn for own in turns for turn in own]
         asked = [(premises[i], responses[owners[i]]) for i in np.flatnonzero(spoken)]
         if asked:
@@ -139,7 +139,7 @@ class Entailment(MeanMetric):
         values: Floats = texts.once(verdicts) @ self._weights
         return values
 
-    def absence(self) -> str:
+    def undefined_reason(self) -> str:
         """What is missing."""
         return self.missing or _NO_CONTEXT
 

@@ -60,7 +60,7 @@ class GenericRate(MeanMetric):
         said = (" ".join(words[number] for number in text) for text in texts.responses.lists())
         return np.fromiter(map(self._is_generic, said), np.float64, len(texts))
 
-    def absence(self) -> str:
+    def undefined_reason(self) -> str:
         """There is nothing to count."""
         return "there are no responses"
 

@@ -32,13 +32,13 @@ class Length(MeanMetric):
         """(responses,) number of tokens."""
         return texts.responses.lengths.astype(np.float64)
 
-    def absence(self) -> str:
+    def undefined_reason(self) -> str:
         """There is nothing to measure."""
         return "there are no responses"
 
 
 class _Joined(Metric[Ragged]):
-    """A measure of all responses joined in test order; their order changes the value."""
+    """A metric of all responses joined in test order; their order changes the value."""
 
     ordered: ClassVar[bool] = True
 

@@ -128,16 +128,16 @@ class BertScore(MeanMetric):
         """(responses,) F1 with the best reference."""
         if self._model is None:
             return np.full(len(texts), np.nan)
-        scores = np.where(np.diff(texts.owned) > 0, 0.0, np.nan)
+        scores = np.where(np.diff(texts.reference_offsets) > 0, 0.0, np.nan)
         references = _filled_references(texts)
         said = np.flatnonzero(texts.responses.lengths).tolist()
         places = [place for place in said if references[place]]
         if places:
-            responses = [texts.said[place] for place in places]
+            responses = [texts.response_texts[place] for place in places]
             scores[places] = self._model.f1(responses, [references[place] for place in places])
         return scores
 
-    def absence(self) -> str:
+    def undefined_reason(self) -> str:
         """What is missing."""
         return self.missing or NO_REFERENCES
 
@@ -199,15 +199,17 @@ class Mauve(Metric[Dense]):
 
     def statistics(self, texts: Texts) -> Dense:
         """(responses, 2 size) features of response and reference, NaN where left out."""
-        owned = texts.owned[:-1]
-        there = np.diff(texts.owned) > 0
+        owned = texts.reference_offsets[:-1]
+        there = np.diff(texts.reference_offsets) > 0
         there &= texts.responses.lengths > 0
         there[there] = texts.references.lengths[owned[there]] > 0
         places = np.flatnonzero(there)
         if self._model is None or not len(places):
             return Dense(np.full((len(texts), 1), np.nan))
-        said = self._model.features([texts.said[place] for place in places.tolist()])
-        wanted = self._model.features([texts.wanted[first] for first in owned[places].tolist()])
+        said = self._model.features([texts.response_texts[place] for place in places.tolist()])
+        wanted = self._model.features(
+            [texts.reference_texts[first] for first in owned[places].tolist()]
+        )
         features = np.full((len(texts), 2 * said.shape[1]), np.nan)
         features[places] = np.hstack([said, wanted])
         return Dense(features)
@@ -222,14 +224,14 @@ class Mauve(Metric[Dense]):
         said, wanted = np.hsplit(there[np.lexsort(there.T)], 2)
         return float(compute_mauve(p_features=wanted, q_features=said).mauve)
 
-    def replicate(self, statistics: Dense) -> float:
+    def score_fast(self, statistics: Dense) -> float:
         """NaN: parts of a set have other clusters, so that intervals say nothing."""
         return math.nan
 
     def score_subsets(
         self, statistics: Dense, groups: NDArray[np.int64], kept: NDArray[np.bool_]
     ) -> Floats:
-        """(k,) NaN, as `replicate`."""
+        """(k,) NaN, as `score_fast`."""
         return np.full(len(kept), np.nan)
 
     def count(self, statistics: Dense) -> int:
@@ -247,9 +249,9 @@ def _filled_references(texts: Texts) -> list[list[str]]:
     """Those references of each response that have a token, as they were written."""
     filled = [
         said if length else ""
-        for said, length in zip(texts.wanted, texts.references.lengths, strict=True)
+        for said, length in zip(texts.reference_texts, texts.references.lengths, strict=True)
     ]
-    bounds = zip(texts.owned[:-1], texts.owned[1:], strict=True)
+    bounds = zip(texts.reference_offsets[:-1], texts.reference_offsets[1:], strict=True)
     return [[said for said in filled[start:stop] if said] for start, stop in bounds]
 
 

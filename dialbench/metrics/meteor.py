@@ -54,7 +54,7 @@ class Meteor(MeanMetric):
         references = texts.references.lists()
         scores = np.full(len(texts), np.nan)
         for place, (response, count) in enumerate(
-            zip(texts.responses.lists(), np.diff(texts.owned).tolist(), strict=True)
+            zip(texts.responses.lists(), np.diff(texts.reference_offsets).tolist(), strict=True)
         ):
             own = [words[number] for number in response]
             for _ in range(count):
@@ -62,7 +62,7 @@ class Meteor(MeanMetric):
                 scores[place] = np.fmax(scores[place], _meteor(own, other))
         return scores
 
-    def absence(self) -> str:
+    def undefined_reason(self) -> str:
         """What is missing."""
         return self.missing or NO_REFERENCES
 

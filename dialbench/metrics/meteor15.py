@@ -73,7 +73,7 @@ class MeteorProgram:
             InputError: the program fails.
         """
         counts = np.zeros((len(texts), _COUNTS))
-        counts[np.diff(texts.owned) == 0] = np.nan
+        counts[np.diff(texts.reference_offsets) == 0] = np.nan
         cases = dict(enumerate(_cases(texts)))
         asked = {place: case for place, case in cases.items() if case[1]}
         if asked:
@@ -167,7 +167,7 @@ class Meteor15(MeanMetric):
             return np.full(len(texts), np.nan)
         return meteor_of(texts.once(self._program.counts))
 
-    def absence(self) -> str:
+    def undefined_reason(self) -> str:
         """What is missing."""
         return self.missing or NO_REFERENCES
 
@@ -225,7 +225,9 @@ def _cases(texts: Texts) -> Iterator[Case]:
     # As the toolkit, but in references as well: a bar would end a text and begin another.
     words = [word.replace(_BAR, "") for word in texts.words]
     references = texts.references.lists()
-    for response, count in zip(texts.responses.lists(), np.diff(texts.owned), strict=True):
+    for response, count in zip(
+        texts.responses.lists(), np.diff(texts.reference_offsets), strict=True
+    ):
         own = [_joined(words, next(references)) for _ in range(count)]
         yield _joined(words, response), list(filter(None, own))
 

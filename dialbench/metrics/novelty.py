@@ -41,7 +41,7 @@ class Training:
 
 
 class _AgainstTraining(MeanMetric):
-    """A measure of responses beside the training split.
+    """A metric of responses beside the training split.
 
     Args:
         name: how `--metrics` calls it.
@@ -89,7 +89,7 @@ class Novelty(_AgainstTraining):
         known = {(), *said[:turns]}
         return np.array([text not in known for text in said[turns:]], np.float64)
 
-    def absence(self) -> str:
+    def undefined_reason(self) -> str:
         """What is missing."""
         return self.missing or "there are no responses"
 
@@ -116,7 +116,7 @@ class CopyRate(_AgainstTraining):
         np.divide(copied, counts, out=out, where=counts > 0)
         return out
 
-    def absence(self) -> str:
+    def undefined_reason(self) -> str:
         """What is missing."""
         return self.missing or f"no response has {_ORDER} tokens"
 

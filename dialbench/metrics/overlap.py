@@ -123,7 +123,7 @@ def bleu_counts(texts: Texts) -> NDArray[np.int64]:
 
 
 def _block_counts(texts: Texts) -> NDArray[np.int64]:
-    counted = np.diff(texts.owned) > 0
+    counted = np.diff(texts.reference_offsets) > 0
     orders = range(1, ORDERS + 1)
     columns = [
         counted,
@@ -200,7 +200,7 @@ class RougeN(MeanMetric):
         responses = texts.responses[texts.owners]
         return texts.best(_ngram_f1(responses, texts.references, self._n))
 
-    def absence(self) -> str:
+    def undefined_reason(self) -> str:
         """Nothing to compare with."""
         return NO_REFERENCES
 
@@ -223,11 +223,11 @@ class TokenF1(MeanMetric):
 
     def values(self, texts: Texts) -> NDArray[np.float64]:
         """(responses,) F1 with the best reference."""
-        every = Ragged.build(map(tokenize_parlai, [*texts.said, *texts.wanted]))
+        every = Ragged.build(map(tokenize_parlai, [*texts.response_texts, *texts.reference_texts]))
         responses, references = every.part(0, len(texts)), every.part(len(texts), len(every))
         return texts.best(_ngram_f1(responses[texts.owners], references, 1))
 
-    def absence(self) -> str:
+    def undefined_reason(self) -> str:
         """Nothing to compare with."""
         return NO_REFERENCES
 
@@ -267,7 +267,7 @@ class RougeL(MeanMetric):
         own = texts.responses.lengths[texts.owners]
         return texts.best(_f1(common, own, texts.references.lengths))
 
-    def absence(self) -> str:
+    def undefined_reason(self) -> str:
         """Nothing to compare with."""
         return NO_REFERENCES
 
@@ -300,7 +300,7 @@ class RougeLCoco(MeanMetric):
             both, weighted, out=np.where(np.isnan(weighted), np.nan, 0.0), where=weighted > 0
         )
 
-    def absence(self) -> str:
+    def undefined_reason(self) -> str:
         """Nothing to compare with."""
         return NO_REFERENCES
 
@@ -310,7 +310,7 @@ def _common_lengths(texts: Texts) -> list[int]:
     return [
         common_subsequence(response, next(references))
         for response, count in zip(
-            texts.responses.lists(), np.diff(texts.owned).tolist(), strict=True
+            texts.responses.lists(), np.diff(texts.reference_offsets).tolist(), strict=True
         )
         for _ in range(count)
     ]

@@ -1,6 +1,6 @@
 """Statistics of some of the responses, and the file that carries them to another machine.
 
-The file is safetensors: arrays, and a JSON header with the measures' signatures.
+The file is safetensors: arrays, and a JSON header with the metrics' signatures.
 """
 
 from __future__ import annotations
@@ -76,16 +76,16 @@ class _Header(BaseModel):
 
 @dataclass(frozen=True)
 class Shard:
-    """What measures counted for some responses of one system.
+    """What metrics counted for some responses of one system.
 
     Attributes:
         system: how it is called.
         corpus: what the responses answer, if known.
-        measures: by name.
+        metrics: by name.
         ids: (responses,) of their examples.
         dialogues: (responses,) the dialogue of each.
-        texts: tokens of the responses, and of the references where a measure needs them.
-        numbers: statistics of the other measures, by name.
+        texts: tokens of the responses, and of the references where a metric needs them.
+        numbers: statistics of the other metrics, by name.
     """
 
     system: str
@@ -105,7 +105,7 @@ class Shard:
         texts: Texts,
         metrics: Sequence[Metric[Any]],
     ) -> Shard:
-        """What these measures count for `texts`, whose examples have these `ids`."""
+        """What these metrics count for `texts`, whose examples have these `ids`."""
         counted = {metric.name: metric.statistics(texts) for metric in metrics}
         measures = {
             metric.name: Measured(
@@ -135,7 +135,7 @@ class Shard:
 
     @classmethod
     def concatenate(cls, shards: Sequence[Shard]) -> Shard:
-        """All responses of shards that hold the same measures, called as the first shard is."""
+        """All responses of shards that hold the same metrics, called as the first shard is."""
         first = shards[0]
         return replace(
             first,
@@ -149,7 +149,7 @@ class Shard:
         )
 
     def statistics(self, name: str) -> Dense | Ragged | Paired:
-        """Those of the measure called `name`."""
+        """Those of the metric called `name`."""
         kind = self.measures[name].kind
         if kind == "numbers":
             return self.numbers[name]

@@ -77,15 +77,15 @@ class SentenceModel:
 
     def responses(self, texts: Texts) -> Floats:
         """(responses, size) vectors of norm 1."""
-        return self._vectors(texts.said)
+        return self._vectors(texts.response_texts)
 
     def references(self, texts: Texts) -> Floats:
         """(references, size) vectors of norm 1."""
-        return self._vectors(texts.wanted)
+        return self._vectors(texts.reference_texts)
 
     def every_response(self, texts: Texts) -> Floats:
         """(responses + alternatives, size) vectors of norm 1, as `Texts.every_response`."""
-        return self._vectors([*texts.said, *texts.also])
+        return self._vectors([*texts.response_texts, *texts.alternative_texts])
 
     def contexts(self, texts: Texts) -> Floats:
         """(responses, size) mean of the vectors of the turns of each context, without blank ones.
@@ -129,10 +129,10 @@ class _Encoder:
 
 
 class OfSentences(Metric[Dense]):
-    """What reads the vectors of sentences; named before the kind of measure among the bases.
+    """What reads the vectors of sentences; named before the kind of metric among the bases.
 
     Args:
-        name: of the measure.
+        name: of the metric.
         recipe: its signature with `{model}` where the model's name belongs.
         tokenizer: name of the tokeniser, which decides what is empty.
         model: the sentence model; None gives NaN and a reason.
@@ -173,7 +173,7 @@ class EmbeddingSentence(OfSentences, MeanMetric):
         scores[texts.responses.lengths[texts.owners] == 0] = 0.0
         return texts.best(scores)
 
-    def absence(self) -> str:
+    def undefined_reason(self) -> str:
         """What is missing."""
         return self.missing or NO_REFERENCES
 
@@ -206,7 +206,7 @@ class EmbeddingContext(OfSentences, MeanMetric):
         spoken = [any(map(str.strip, context)) for context in texts.contexts]
         return np.where(spoken, np.clip(values, -1.0, 1.0), np.nan)
 
-    def absence(self) -> str:
+    def undefined_reason(self) -> str:
         """What is missing."""
         return self.missing or "no response has a context"
 
@@ -240,9 +240,9 @@ class Vendi(OfSentences):
     def score(self, statistics: Dense) -> float:
         """The number; the same to the last bit for every order of the responses."""
         vectors = statistics.values[self._there(statistics)]
-        return self.replicate(Dense(vectors[np.lexsort(vectors.T)]))
+        return self.score_fast(Dense(vectors[np.lexsort(vectors.T)]))
 
-    def replicate(self, statistics: Dense) -> float:
+    def score_fast(self, statistics: Dense) -> float:
         """Equal to `score` up to rounding, without sorting."""
         vectors = statistics.values[self._there(statistics)]
         return _effective_number(vectors.T @ vectors, len(vectors))

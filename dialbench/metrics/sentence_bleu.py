@@ -43,7 +43,7 @@ class BleuParlai(MeanMetric):
         counts = texts.once(bleu_counts)
         return np.where(counts[:, 0], _smoothed_by(1e-12, *_taken_apart(counts)), np.nan)
 
-    def absence(self) -> str:
+    def undefined_reason(self) -> str:
         """Nothing to compare with."""
         return NO_REFERENCES
 
@@ -83,7 +83,7 @@ class BleuPlato(MeanMetric):
         values = np.where(matches[:, 0] > 0, _brevity(lengths, references) * np.exp(logs), 0.0)
         return np.where(counts[:, 0], np.nan_to_num(values), np.nan)
 
-    def absence(self) -> str:
+    def undefined_reason(self) -> str:
         """Nothing to compare with."""
         return NO_REFERENCES
 

@@ -1,4 +1,4 @@
-"""Responses and references as numbers: tokenised once, for all measures."""
+"""Responses and references as numbers: tokenised once, for all metrics."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _renumbered(part: Ragged, words: Interner) -> NDArray[np.int32]:
 
 @dataclass(frozen=True)
 class Paired(Shared):
-    """Responses with their references, indexed as one: statistics of measures that need both.
+    """Responses with their references, indexed as one: statistics of metrics that need both.
 
     Attributes:
         responses: (responses,) texts.
@@ -178,26 +178,26 @@ class Texts(Shared):
     Attributes:
         responses: (responses,) texts.
         references: (references,) texts of all examples, one example after the other.
-        owned: (responses + 1,) int64; example i has the references
-            `owned[i]` to `owned[i + 1]` (exclusive).
+        reference_offsets: (responses + 1,) int64; example i has the references
+            `reference_offsets[i]` to `reference_offsets[i + 1]` (exclusive).
         alternatives: (alternatives,) further responses, one example after the other.
-        drawn: (responses + 1,) int64; whose they are, as `owned`.
+        alternative_offsets: (responses + 1,) int64; whose they are, as `reference_offsets`.
         dialogues: (responses,) the dialogue each example belongs to.
-        said: (responses,) the responses as they were written; empty unless asked for.
-        wanted: (references,) the references as they were written; empty unless asked for.
-        also: (alternatives,) the alternatives as they were written; empty unless asked for.
+        response_texts: (responses,) the responses as they were written; empty unless asked for.
+        reference_texts: (references,) the references as they were written; empty unless asked for.
+        alternative_texts: (alternatives,) likewise; empty unless asked for.
         contexts: (responses,) the turns that were answered, oldest first; empty unless asked for.
     """
 
     responses: Ragged
     references: Ragged
-    owned: NDArray[np.int64]
+    reference_offsets: NDArray[np.int64]
     alternatives: Ragged
-    drawn: NDArray[np.int64]
+    alternative_offsets: NDArray[np.int64]
     dialogues: Sequence[str]
-    said: Sequence[str] = ()
-    wanted: Sequence[str] = ()
-    also: Sequence[str] = ()
+    response_texts: Sequence[str] = ()
+    reference_texts: Sequence[str] = ()
+    alternative_texts: Sequence[str] = ()
     contexts: Sequence[tuple[str, ...]] = ()
     _made: dict[Any, Any] = field(default_factory=dict, repr=False)
 
@@ -244,9 +244,9 @@ class Texts(Shared):
             alternatives.ragged(),
             alternatives.offsets(),
             dialogues,
-            responses.said,
-            references.said,
-            alternatives.said,
+            responses.texts,
+            references.texts,
+            alternatives.texts,
             contexts,
         )
 
@@ -261,12 +261,12 @@ class Texts(Shared):
     @property
     def owners(self) -> NDArray[np.int64]:
         """(references,) the response that each reference belongs to."""
-        return np.repeat(np.arange(len(self)), np.diff(self.owned))
+        return np.repeat(np.arange(len(self)), np.diff(self.reference_offsets))
 
     @property
     def paired(self) -> Paired:
         """The tokens of responses and references, without the rest."""
-        return Paired(self.responses, self.references, np.diff(self.owned))
+        return Paired(self.responses, self.references, np.diff(self.reference_offsets))
 
     @property
     def every_response(self) -> Ragged:
@@ -277,28 +277,30 @@ class Texts(Shared):
     def every_owner(self) -> NDArray[np.int64]:
         """(responses + alternatives,) the example that each belongs to."""
         places = np.arange(len(self))
-        return np.concatenate([places, np.repeat(places, np.diff(self.drawn))])
+        return np.concatenate([places, np.repeat(places, np.diff(self.alternative_offsets))])
 
     def part(self, start: int, stop: int) -> Texts:
         """Responses `start` to `stop` (exclusive) with all that belongs to them."""
-        owned, drawn = self.owned[start : stop + 1], self.drawn[start : stop + 1]
-        first, last, least, most = (int(place) for place in (*owned[[0, -1]], *drawn[[0, -1]]))
+        of_references = self.reference_offsets[start : stop + 1]
+        of_alternatives = self.alternative_offsets[start : stop + 1]
+        first, last = map(int, of_references[[0, -1]])
+        least, most = map(int, of_alternatives[[0, -1]])
         return Texts(
             self.responses.part(start, stop),
             self.references.part(first, last),
-            owned - first,
+            of_references - first,
             self.alternatives.part(least, most),
-            drawn - least,
+            of_alternatives - least,
             self.dialogues[start:stop],
-            self.said[start:stop],
-            self.wanted[first:last],
-            self.also[least:most],
+            self.response_texts[start:stop],
+            self.reference_texts[first:last],
+            self.alternative_texts[least:most],
             self.contexts[start:stop],
         )
 
     def blocks(self, tokens: int) -> Iterator[Texts]:
         """Parts of about `tokens` tokens, references included; never less than one response."""
-        ends = self.responses.offsets[1:] + self.references.offsets[self.owned[1:]]
+        ends = self.responses.offsets[1:] + self.references.offsets[self.reference_offsets[1:]]
         start = 0
         while start < len(self):
             limit = tokens + (int(ends[start - 1]) if start else 0)
@@ -377,7 +379,7 @@ class _Owned:
     """Growing texts of examples, each of which may have none or several."""
 
     def __init__(self, words: Interner, tokenize: Tokenizer, *, verbatim: bool) -> None:
-        self.said: list[str] = []
+        self.texts: list[str] = []
         self._column = _Column(words, tokenize)
         self._owned = array("q")
         self._verbatim = verbatim
@@ -388,7 +390,7 @@ class _Owned:
             self._column.extend(texts)
         self._owned.extend(counts)
         if self._verbatim:
-            self.said.extend(texts)
+            self.texts.extend(texts)
 
     def ragged(self) -> Ragged:
         return self._column.ragged()

@@ -1,7 +1,7 @@
 """How varied the responses to one and the same context are, where several were drawn.
 
-Each measure looks at the responses of one context at a time; the value is the mean over contexts,
-beside the measure of the same name across contexts. It moves with the number of responses:
+Each metric looks at the responses of one context at a time; the value is the mean over contexts,
+beside the metric of the same name across contexts. It moves with the number of responses:
 compare only systems that drew as many. Contexts with a single response are left out.
 """
 
@@ -44,9 +44,9 @@ class WithinDistinct(MeanMetric):
         """(contexts,) Distinct-n of each; NaN also where all its responses are too short."""
         owners = texts.every_owner
         values = distinct_by(texts.every_response, owners, self._n, self._denominator)
-        return np.where(np.diff(texts.drawn) > 0, values, np.nan)
+        return np.where(np.diff(texts.alternative_offsets) > 0, values, np.nan)
 
-    def absence(self) -> str:
+    def undefined_reason(self) -> str:
         """Nothing to compare, or to divide by."""
         unit = "token" if self._denominator == "tokens" else f"{self._n}-gram"
         return f"{_SINGLE} with a {unit}"
@@ -68,7 +68,7 @@ class WithinSelfBleu(MeanMetric):
 
     def values(self, texts: Texts) -> Floats:
         """(contexts,) mean BLEU of the responses of each."""
-        several = np.diff(texts.drawn) > 0
+        several = np.diff(texts.alternative_offsets) > 0
         owners = texts.every_owner
         counted = np.flatnonzero(several[owners])
         values = np.full(len(texts), np.nan)
@@ -78,7 +78,7 @@ class WithinSelfBleu(MeanMetric):
             values[several] = _means(scores, owners, len(texts))[several]
         return values
 
-    def absence(self) -> str:
+    def undefined_reason(self) -> str:
         """Nothing to compare."""
         return _SINGLE
 
@@ -104,7 +104,7 @@ class WithinVendi(OfSentences, MeanMetric):
         values = np.full(len(texts), np.nan)
         if self._model is None or not len(texts.alternatives):
             return values
-        several = np.diff(texts.drawn) > 0
+        several = np.diff(texts.alternative_offsets) > 0
         owners = texts.every_owner
         there = (texts.every_response.lengths > 0) & several[owners]
         vectors, owners = texts.once(self._model.every_response)[there], owners[there]
@@ -116,7 +116,7 @@ class WithinVendi(OfSentences, MeanMetric):
             values[contexts[chosen]] = _effective_numbers(vectors[groups])
         return values
 
-    def absence(self) -> str:
+    def undefined_reason(self) -> str:
         """What is missing."""
         return self.missing or f"{_SINGLE} with a token"
 

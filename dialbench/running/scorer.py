@@ -26,7 +26,9 @@ class Scorer:
         names = usual_metrics(dataset.samples) if chosen is None else tuple(chosen)
         self.names = names if "different" in names else ("different", *names)
         self.dataset, self.store = dataset, store
-        self.told = [SYSTEM_METRICS[name] for name in self.names if name in SYSTEM_METRICS]
+        self.system_metrics = [
+            SYSTEM_METRICS[name] for name in self.names if name in SYSTEM_METRICS
+        ]
         whole = whole_training_split(dataset.corpus)
         self.metrics = build_metrics(
             replace(options, metrics=[n for n in self.names if n not in SYSTEM_METRICS]),
@@ -35,7 +37,7 @@ class Scorer:
             store.root / "judged",
             vector_text=whole,
         )
-        self.key = scoring_key(self.metrics, self.told)
+        self.key = scoring_key(self.metrics, self.system_metrics)
 
     def score(self, plan: Plan, board: Board) -> None:
         """Scores every answered job of the plan on this corpus."""
@@ -57,5 +59,5 @@ class Scorer:
     def _scores(self, job: Job) -> dict[str, Score]:
         responses, (result,) = self.store.read_responses(job), self.store.results(None, [job])
         scores = score_responses(responses.answers(), self.metrics)
-        scores |= {measure.name: measure.score(result, responses) for measure in self.told}
+        scores |= {metric.name: metric.score(result, responses) for metric in self.system_metrics}
         return {name: scores[name] for name in self.names}

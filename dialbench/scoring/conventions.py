@@ -1,6 +1,6 @@
-"""The numbers of a paper as that paper computes them: measures, tokens, denominators, units.
+"""The numbers of a paper as that paper computes them: metrics, tokens, denominators, units.
 
-A measure of the same name differs between papers by far more than systems do, so each paper's
+A metric of the same name differs between papers by far more than systems do, so each paper's
 choices are written down here, and one set of responses can be scored under all of them.
 """
 
@@ -32,7 +32,7 @@ class PaperColumn:
 
     Attributes:
         title: as printed, and which recipe it is where another may take its place.
-        measure: our name of what it holds.
+        metric: our name of what it holds.
         percent: whether the paper prints percentages.
         tokenizer: where it differs from the paper's other columns.
         without_meteor: the column in its place on a machine without METEOR 1.5.
@@ -192,7 +192,7 @@ def score_under(
 
     Returns:
         For each file and convention `{"system", "convention", "metrics": {title: {"value",
-        "signature", "n", "interval", "reason", "measure", "percent"}}}`. Values are fractions;
+        "signature", "n", "interval", "reason", "metric", "percent"}}}`. Values are fractions;
         `percent` says that the paper prints them times 100.
 
     Raises:
@@ -229,7 +229,7 @@ def score_under(
 
 
 def _needed(chosen: Sequence[Convention]) -> dict[_Recipe, list[str]]:
-    """The measures under each recipe, so that each is worked out once for all conventions."""
+    """The metrics under each recipe, so that each is worked out once for all conventions."""
     needed: dict[_Recipe, dict[str, None]] = {}
     for convention in chosen:
         for column in convention.columns:

@@ -24,11 +24,11 @@ def score_responses(
 
     Args:
         pairs: each example with the response to its context, in test order.
-        metrics: the measures, all made for the same tokeniser.
+        metrics: the metrics, all made for the same tokeniser.
         comparable: whether to keep what tests against another system need.
 
     Returns:
-        The score of each measure by its name.
+        The score of each metric by its name.
 
     Raises:
         InputError: there are no responses.
@@ -48,15 +48,15 @@ def score_statistics(
     *,
     comparable: bool = False,
 ) -> dict[str, Score]:
-    """Scores what measures counted for at least one response.
+    """Scores what metrics counted for at least one response.
 
     Args:
-        counted: each measure with its statistics, in test order; one pair is kept at a time.
+        counted: each metric with its statistics, in test order; one pair is kept at a time.
         dialogues: (responses,) the dialogue of each.
         comparable: whether to keep what tests against another system need.
 
     Returns:
-        The score of each measure by its name.
+        The score of each metric by its name.
     """
     of = _Dialogues.of(dialogues)
     return {

@@ -1,4 +1,4 @@
-"""Two files of finished responses to the same contexts, compared in every measure."""
+"""Two files of finished responses to the same contexts, compared in every metric."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def compared(file: Path, base: Path, metrics: Sequence[Metric[Any]]) -> dict[str
         InputError: the two do not answer the same examples in the same order.
     """
     ours, theirs = list(read_answers(file)), list(read_answers(base))
-    _demand_same_examples(file, ours, base, theirs)
+    _require_same_examples(file, ours, base, theirs)
     a, b = (read(named(side), metrics) for side in (ours, theirs))
     found: dict[str, dict[str, Any]] = {}
     for metric in metrics:
@@ -45,7 +45,7 @@ def compared(file: Path, base: Path, metrics: Sequence[Metric[Any]]) -> dict[str
         if result["difference"]["value"] is None:
             # The tests give 1 where nothing pairs up.
             result |= {"p": None, "wilcoxon": None}
-            result["reason"] = _absence((file, x.reason), (base, y.reason))
+            result["reason"] = _missing_reason((file, x.reason), (base, y.reason))
         elif result["p"] is None:
             result["reason"] = "the metric says nothing of parts of a set, which tests need"
         found[metric.name] = result
@@ -57,19 +57,19 @@ def _score(metric: Metric[Any], texts: Texts) -> Score:
     return score_statistics(counted, texts.dialogues, comparable=True)[metric.name]
 
 
-def _absence(*sides: tuple[Path, str]) -> str:
-    """Why two files have no difference in a measure, given why each has no value in it."""
+def _missing_reason(*sides: tuple[Path, str]) -> str:
+    """Why two files have no difference in a metric, given why each has no value in it."""
     reasons = {reason for _, reason in sides}
     if len(reasons) == 1:
         return reasons.pop() or "no example has a value in both"
     return "; ".join(f"{reason} in {path}" for path, reason in sides if reason)
 
 
-def _demand_same_examples(file: Path, ours: Answered, base: Path, theirs: Answered) -> None:
+def _require_same_examples(file: Path, ours: Answered, base: Path, theirs: Answered) -> None:
     if len(ours) != len(theirs):
         what = f"it has {len(theirs)} responses where {file} has {len(ours)}"
         raise InputError(what, where=str(base), hint=_SAME)
-    # A file without any reference may be compared: measures with references have a reason then.
+    # A file without any reference may be compared: metrics with references have a reason then.
     referred = all(any(answer.references for answer in side) for side in (ours, theirs))
     for a, b in zip(ours, theirs, strict=True):
         if what := _mismatch(a, b, referred):

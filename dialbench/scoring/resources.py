@@ -1,4 +1,4 @@
-"""Which measures, and what they need: words and their vectors, models, programs."""
+"""Which metrics, and what they need: words and their vectors, models, programs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def build_metrics(
 ) -> list[Metric[Any]]:
     """The metrics of the options, with the resources they need.
 
-    Resources are loaded or trained only if a measure needs them. A measure whose resource is
+    Resources are loaded or trained only if a metric needs them. A metric whose resource is
     missing is made all the same; its value is NaN with a reason.
 
     Args:
@@ -61,7 +61,7 @@ def build_metrics(
             dimensions), if not on `train`.
 
     Raises:
-        UnknownName: there is no measure or tokeniser of that name.
+        UnknownName: there is no metric or tokeniser of that name.
         InputError: the file of vectors, WordNet, the sentence model or the judge cannot be used.
     """
     tokenize = find_tokenizer(options.tokenizer)

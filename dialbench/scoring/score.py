@@ -26,10 +26,10 @@ STATISTICS = 2
 
 
 def scoring_key(
-    metrics: Sequence[Metric[Any]], told: Sequence[SystemMetric] = ()
+    metrics: Sequence[Metric[Any]], system_metrics: Sequence[SystemMetric] = ()
 ) -> dict[str, Any]:
     """Everything that can change the scores of the same responses, as a JSON object."""
-    every: list[Metric[Any] | SystemMetric] = [*metrics, *told]
+    every: list[Metric[Any] | SystemMetric] = [*metrics, *system_metrics]
     signatures = {metric.name: metric.signature for metric in every}
     return {"metrics": signatures, "statistics": STATISTICS}
 
@@ -83,11 +83,11 @@ def for_files(files: Iterable[str | Path], **options: Any) -> ScoringOptions:
         InputError: a file cannot be read.
     """
     chosen = ScoringOptions(**options)
-    return replace(chosen, metrics=measures_of(files)) if chosen.metrics is None else chosen
+    return replace(chosen, metrics=metrics_for(files)) if chosen.metrics is None else chosen
 
 
-def measures_of(files: Iterable[str | Path]) -> tuple[str, ...]:
-    """The usual measures of files of responses; those within contexts if any line has several.
+def metrics_for(files: Iterable[str | Path]) -> tuple[str, ...]:
+    """The usual metrics of files of responses; those within contexts if any line has several.
 
     Raises:
         InputError: a file cannot be read.
@@ -116,10 +116,10 @@ def system_of(file: Path) -> str:
 
 def plain(score: Score) -> dict[str, Any]:
     """A score in plain values: value, signature, n, interval and, without a value, the reason."""
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "value": score.value if score.available else None,
         "signature": score.signature,
         "n": score.n,
         "interval": None if score.interval is None else list(score.interval),
     }
-    return said | ({"reason": score.reason} if score.reason else {})
+    return fields | ({"reason": score.reason} if score.reason else {})

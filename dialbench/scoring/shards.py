@@ -1,6 +1,6 @@
-"""A scoring in shards: what measures counted here and there, merged without loss.
+"""A scoring in shards: what metrics counted here and there, merged without loss.
 
-A shard keeps what each response counts for, not sums: the tokens where a measure counts n-grams,
+A shard keeps what each response counts for, not sums: the tokens where a metric counts n-grams,
 numbers where it does not. Merging puts the responses into test order, so that values, folds and
 intervals are those of scoring everything at once, to the last bit.
 """
@@ -72,7 +72,7 @@ def merge(paths: Sequence[Path], system: str | None = None) -> dict[str, Any]:
     """Scores the responses of shards as if they had stood in one file.
 
     They are put in the order of their ids, numbers in ids compared as numbers; that is the test
-    order of every corpus here. Where the ids of a shard do not ascend so, the measures that
+    order of every corpus here. Where the ids of a shard do not ascend so, the metrics that
     depend on order have no value.
 
     Args:
@@ -87,8 +87,8 @@ def merge(paths: Sequence[Path], system: str | None = None) -> dict[str, Any]:
             holds an example that another one holds, or was counted by another version.
     """
     shards = [(path, load(path)) for path in paths]
-    _demand_alike(shards)
-    _demand_apart(shards)
+    _require_same_metrics(shards)
+    _require_distinct_ids(shards)
     whole = Shard.concatenate([shard for _, shard in shards])
     if len(shards) > 1:
         whole = whole[np.array(sorted(range(len(whole)), key=lambda i: _natural(whole.ids[i])))]
@@ -131,7 +131,7 @@ def _id_of(answer: Answer) -> str:
     return answer.id
 
 
-def _demand_alike(shards: Sequence[tuple[Path, Shard]]) -> None:
+def _require_same_metrics(shards: Sequence[tuple[Path, Shard]]) -> None:
     start, first = shards[0]
     for path, shard in shards[1:]:
         if shard.corpus != first.corpus:
@@ -147,7 +147,7 @@ def _demand_alike(shards: Sequence[tuple[Path, Shard]]) -> None:
                 raise InputError(what, where=str(path), hint=_SAME)
 
 
-def _demand_apart(shards: Sequence[tuple[Path, Shard]]) -> None:
+def _require_distinct_ids(shards: Sequence[tuple[Path, Shard]]) -> None:
     places: dict[str, Path] = {}
     for path, shard in shards:
         for id in shard.ids:

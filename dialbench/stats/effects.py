@@ -13,7 +13,7 @@ from dialbench.stats.verdicts import share_of
 
 
 def mean_difference(a: ArrayLike, b: ArrayLike, dialogues: ArrayLike | None = None) -> Estimate:
-    """Mean of a - b in the measure's own unit; excludes 0 exactly where `paired_t` gives p < 0.05.
+    """Mean of a - b in the metric's own unit; excludes 0 exactly where `paired_t` gives p < 0.05.
 
     Args:
         a: (n,) values of one system.

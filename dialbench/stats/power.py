@@ -42,7 +42,7 @@ def dialogues_needed(
         b: (n,) values of the other for the same contexts; pairs with a NaN are left out.
         dialogues: (n,) the dialogue of each pair; None takes pairs as independent, and counts
             pairs.
-        difference: the one to be found, in the unit of the measure; None: the one observed.
+        difference: the one to be found, in the unit of the metric; None: the one observed.
         target: power.
         alpha: level of the two-sided test.
 

@@ -1,4 +1,4 @@
-"""Approximate randomisation of count measures, thousands of swaps at a time.
+"""Approximate randomisation of count metrics, thousands of swaps at a time.
 
 A swap exchanges the responses of two systems to half of the dialogues. Sums over the swapped
 responses are one matrix product for all swaps. How many different n-grams the swapped set holds
@@ -41,7 +41,7 @@ class Ngrams:
 
 @dataclass(frozen=True)
 class Counts:
-    """What the count measures need of one system.
+    """What the count metrics need of one system.
 
     Attributes:
         sums: (responses, k) numbers that are added up over responses.
@@ -53,20 +53,20 @@ class Counts:
 
 
 def randomise(
-    measures: Mapping[str, Function],
+    metrics: Mapping[str, Function],
     a: Counts,
     b: Counts,
     dialogues: ArrayLike | None,
     trials: int = 10_000,
     seed: int = 0,
 ) -> dict[str, float]:
-    """Two-sided p of the difference of two systems in each measure, by swapping dialogues.
+    """Two-sided p of the difference of two systems in each metric, by swapping dialogues.
 
-    The same test as `significance.approximate_randomisation`, for measures of counts, many
-    measures and swaps at once. Memory does not grow with `trials`.
+    The same test as `significance.approximate_randomisation`, for metrics of counts, many
+    metrics and swaps at once. Memory does not grow with `trials`.
 
     Args:
-        measures: functions of (..., k + m) numbers: the k sums, then how many different n-grams
+        metrics: functions of (..., k + m) numbers: the k sums, then how many different n-grams
             there are of each of the m kinds.
         a: one system.
         b: the other, for the same contexts.
@@ -75,21 +75,21 @@ def randomise(
         seed: of the swaps.
 
     Returns:
-        By measure p in [1 / (trials + 1), 1]; NaN where the measure is not available for either
+        By metric p in [1 / (trials + 1), 1]; NaN where the metric is not available for either
         system. Swaps after which it is not available count against a difference.
     """
     pair = _Pair.of(a, b, dialogues)
     none = np.zeros((pair.clusters, 1), np.uint64)
-    (ours,), (theirs,) = (_values(measures, side, 1) for side in pair.swapped(none))
+    (ours,), (theirs,) = (_values(metrics, side, 1) for side in pair.swapped(none))
     observed = np.abs(ours - theirs)
-    reached = np.zeros(len(measures))
+    reached = np.zeros(len(metrics))
     for swaps, count in _swaps(pair.clusters, trials, seed):
-        first, second = (_values(measures, side, count) for side in pair.swapped(swaps))
+        first, second = (_values(metrics, side, count) for side in pair.swapped(swaps))
         less = observed - np.abs(first - second)
         # Sums over another order differ in the last digits; a swap of equals must count.
         reached += (~(settled(less, size(ours, theirs)) > 0)).sum(axis=0)
     p = np.where(np.isnan(observed), np.nan, (reached + 1) / (trials + 1))
-    return dict(zip(measures, p.tolist(), strict=True))
+    return dict(zip(metrics, p.tolist(), strict=True))
 
 
 def _swaps(clusters: int, trials: int, seed: int) -> Iterator[tuple[Words, int]]:
@@ -103,10 +103,10 @@ def _swaps(clusters: int, trials: int, seed: int) -> Iterator[tuple[Words, int]]
 
 
 def _values(
-    measures: Mapping[str, Function], side: NDArray[np.float64], count: int
+    metrics: Mapping[str, Function], side: NDArray[np.float64], count: int
 ) -> NDArray[np.float64]:
-    """(count, measures) values of one of the two sets of each of the first swaps."""
-    return np.stack([measure(side[:count]) for measure in measures.values()], axis=1)
+    """(count, metrics) values of one of the two sets of each of the first swaps."""
+    return np.stack([metric(side[:count]) for metric in metrics.values()], axis=1)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-# Some thousand roundings of a double, each of at most 1.1e-16 of what is added up; no measure is
+# Some thousand roundings of a double, each of at most 1.1e-16 of what is added up; no metric is
 # known to twelve digits.
 _SHARE = 1e-12
 

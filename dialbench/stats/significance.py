@@ -107,14 +107,14 @@ def approximate_randomisation(
     trials: int = 10_000,
     seed: int = 0,
 ) -> float:
-    """Two-sided p of a difference in any measure, without assuming how it is distributed.
+    """Two-sided p of a difference in any metric, without assuming how it is distributed.
 
     In each trial the two systems swap their responses to about half of the dialogues (Noreen
-    1989). Each set keeps its size and no response stands in it twice, so that measures which
+    1989). Each set keeps its size and no response stands in it twice, so that metrics which
     depend on size or repetition stay unbiased.
 
     Args:
-        score: the measure as a function of statistics.
+        score: the metric as a function of statistics.
         stats_a: statistics of one system, one entry a response; besides what `Statistics` asks,
             their class can `concatenate` several of them.
         stats_b: those of the other for the same contexts.
@@ -124,7 +124,7 @@ def approximate_randomisation(
         seed: of the swaps.
 
     Returns:
-        p in [1 / (trials + 1), 1]; NaN where the measure is not available for either system.
+        p in [1 / (trials + 1), 1]; NaN where the metric is not available for either system.
         Swaps after which it is not available count against a difference.
     """
     n = len(stats_a)

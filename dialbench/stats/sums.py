@@ -1,4 +1,4 @@
-"""Intervals of measures that are functions of sums, as means, kappas and BLEU are."""
+"""Intervals of metrics that are functions of sums, as means, kappas and BLEU are."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy.special import ndtr, ndtri
 from dialbench.stats.clusters import Interval, around
 from dialbench.stats.rounding import deviations, gap
 
-# (..., k) sums to (...) values; NaN where the measure is not available.
+# (..., k) sums to (...) values; NaN where the metric is not available.
 Function = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 _BLOCK = 1 << 22
 
@@ -31,13 +31,13 @@ def bca(
     in a bootstrap sample n-grams repeat, so that Distinct would come out far too low.
 
     Args:
-        function: the measure as a function of sums.
+        function: the metric as a function of sums.
         sums: (dialogues, k) sums over the responses of each dialogue; see `sums_by`.
         resamples: number of bootstrap samples.
         seed: of the draws.
 
     Returns:
-        The bounds; None with fewer than two dialogues or where the measure is not available
+        The bounds; None with fewer than two dialogues or where the metric is not available
         for the whole, a sample or a part.
     """
     if len(sums) < 2:

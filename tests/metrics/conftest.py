@@ -100,7 +100,7 @@ class LetterJudge:
 
 @pytest.fixture(scope="session")
 def every_metric(tiny_wordnet: Path, tiny_vectors: Vectors) -> Callable[..., list[Metric[Any]]]:
-    """`every_metric(*names)`: measures with the tiny resources and the whitespace tokeniser."""
+    """`every_metric(*names)`: metrics with the tiny resources and the whitespace tokeniser."""
     resources: dict[str, Any] = {
         "wordnet": WordNet(tiny_wordnet),
         "vectors": tiny_vectors,

@@ -26,9 +26,9 @@ class QuestionRate(MeanMetric):
         super().__init__("question-rate", "question-rate|mark:?", tokenizer)
 
     def values(self, texts):
-        return np.array([float(text.endswith("?")) for text in texts.said])
+        return np.array([float(text.endswith("?")) for text in texts.response_texts])
 
-    def absence(self):
+    def undefined_reason(self):
         return "there are no responses"
 
 

@@ -178,7 +178,7 @@ def test_the_stated_results_of_overlap_and_repetition(texts_of, every_metric, ca
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_stated_results_of_further_measures(texts_of, every_metric, case):
+def test_the_stated_results_of_further_metrics(texts_of, every_metric, case):
     texts = texts_of(*CASES[case][:2])
     scores = {m.name: m.score(m.statistics(texts)) for m in every_metric(*MORE)}
     stated = dict(zip(MORE, MORE_CASES[case], strict=True))

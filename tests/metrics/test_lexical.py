@@ -152,5 +152,5 @@ def test_fewer_tokens_than_the_window_give_types_by_tokens(texts_of):
 def test_no_token_at_all_is_said(texts_of, metric):
     statistics = metric.statistics(texts_of([""]))
     assert math.isnan(metric.score(statistics))
-    assert math.isnan(metric.replicate(statistics))
+    assert math.isnan(metric.score_fast(statistics))
     assert metric.reason(statistics) == "no response has a token"

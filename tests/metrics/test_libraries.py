@@ -110,7 +110,7 @@ def test_mauve_compares_responses_with_first_references(mauve, texts_of, capsys)
     )
     assert metric.score(statistics) == pytest.approx(abs(1 - 3.5))
     assert (metric.count(statistics), metric.reason(statistics)) == (2, "")
-    assert math.isnan(metric.replicate(statistics))
+    assert math.isnan(metric.score_fast(statistics))
     assert capsys.readouterr().err == ""
 
 

@@ -82,7 +82,7 @@ def test_edges(texts_of, tiny_wordnet):
     assert metric.count(statistics) == 3
 
 
-def test_without_wordnet_there_is_a_reason_and_no_other_measure(texts_of):
+def test_without_wordnet_there_is_a_reason_and_no_other_metric(texts_of):
     metric = Meteor("default", None)
     statistics = metric.statistics(texts_of(["a"], [("a",)]))
     assert math.isnan(metric.score(statistics))

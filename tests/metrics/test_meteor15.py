@@ -66,7 +66,7 @@ def test_each_response_is_scored_with_all_its_references(folder, texts_of):
     ]
 
 
-def test_both_measures_ask_once(folder, texts_of):
+def test_both_metrics_ask_once(folder, texts_of):
     program = MeteorProgram.find(folder)
     texts = texts_of(["a b c", "d", "", "x"], [("a b",), ("d e",), ("a",), ()])
     mean, together = Meteor15("whitespace", program), MeteorCoco("whitespace", program)

@@ -95,7 +95,7 @@ def test_no_speed_without_words_time_or_a_model(reason, texts, more):
     assert found.reason.startswith(reason)
 
 
-def test_none_has_the_name_of_a_measure_of_responses():
+def test_none_has_the_name_of_a_metric_of_responses():
     assert not set(SYSTEM_METRICS) & set(registry.names())
 
 

@@ -93,6 +93,10 @@ def test_single_responses_have_no_variety_and_a_reason(texts_of, every_metric):
 def test_parts_of_texts_keep_their_alternatives(texts_of):
     texts = drawn(texts_of, [["a", "b"], ["c"], ["d", "e", "f"]])
     part = texts.part(1, 3)
-    assert [len(texts.also), part.also, part.drawn.tolist()] == [3, ["e", "f"], [0, 0, 2]]
+    assert [
+        len(texts.alternative_texts),
+        part.alternative_texts,
+        part.alternative_offsets.tolist(),
+    ] == [3, ["e", "f"], [0, 0, 2]]
     assert [len(t) for t in part.every_response.lists()] == [1, 1, 1, 1]
     assert part.every_owner.tolist() == [0, 1, 1, 1]

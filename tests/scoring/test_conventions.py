@@ -96,7 +96,7 @@ def test_meteor_of_rl_is_1_5_where_it_is_at_hand_and_else_nltks_by_its_name(resp
     assert titles == list(reports[0]["metrics"])
 
 
-def test_no_measure_takes_the_place_of_meteor_1_5_in_dialogved(responses, meteor):
+def test_no_metric_takes_the_place_of_meteor_1_5_in_dialogved(responses, meteor):
     score = scored("dialogved", responses, data=meteor)["METEOR (AVSD)"]
     assert (score["measure"], score["value"]) == ("meteor-coco", None)
 
@@ -137,7 +137,7 @@ def test_several_conventions_agree_with_each_alone(responses, vectors):
         assert report["metrics"] == alone
 
 
-def test_the_comparison_puts_recipes_of_a_measure_below_each_other(responses, vectors):
+def test_the_comparison_puts_recipes_of_a_metric_below_each_other(responses, vectors):
     reports = score_under(CONVENTIONS, [responses], vectors=vectors)
     table = comparison_of(reports, ["a remark"])
     values = {row.label: row.cells for row in table.rows}
@@ -168,7 +168,7 @@ def test_an_unknown_convention_is_answered_with_the_nearest():
         find("adan")
 
 
-def test_every_measure_has_a_column_of_its_own_in_its_direction():
+def test_every_metric_has_a_column_of_its_own_in_its_direction():
     metrics = registry.create(registry.names(), MetricSettings())
     columns = {metric.name: column_of(metric.name) for metric in metrics}
     assert all(column.title != name for name, column in columns.items())

@@ -18,7 +18,7 @@ from dialbench.reporting.tables.scores import table_of
 from dialbench.scoring.evaluation import score_responses
 from dialbench.scoring.options import ScoringOptions
 from dialbench.scoring.resources import build_metrics
-from dialbench.scoring.score import SCORED, WITHIN, measures_of, score, scoring_key
+from dialbench.scoring.score import SCORED, WITHIN, metrics_for, score, scoring_key
 from dialbench.scoring.shards import merge, write
 from dialbench.stats.folds import blocks, dialogue_numbers, groups
 from dialbench.stats.intervals import mean_interval
@@ -243,7 +243,7 @@ def test_other_text_or_tokens_are_other_vectors(tmp_path):
     assert len(list(tmp_path.iterdir())) == 3
 
 
-def test_nothing_is_trained_when_no_measure_needs_it(tmp_path):
+def test_nothing_is_trained_when_no_metric_needs_it(tmp_path):
     build_metrics(ScoringOptions(FREE), TRAIN, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -295,7 +295,7 @@ def test_the_training_split_serves_novelty_and_the_size_of_the_vocabulary():
     assert given["ead-1"].available
 
 
-def test_measures_of_whole_sentences_read_what_was_written(tmp_path):
+def test_metrics_of_whole_sentences_read_what_was_written(tmp_path):
     seen = set()
 
     def encode(texts):
@@ -362,7 +362,7 @@ def test_the_denominator_reaches_distinct():
     assert values[0].signature != values[1].signature
 
 
-def test_measures_within_contexts_are_scored_where_several_responses_are_given(tmp_path):
+def test_metrics_within_contexts_are_scored_where_several_responses_are_given(tmp_path):
     lines = [
         {"id": "1", "response": "a b", "alternatives": ["a c", "a"]},
         {"id": "2", "response": "c"},
@@ -382,8 +382,8 @@ def test_one_line_with_several_responses_is_enough_wherever_it_stands(tmp_path):
     one = written(tmp_path / "one.jsonl", PAIRS[:2])
     path = tmp_path / "late.jsonl"
     path.write_text('{"response": "a b"}\n{"response": "c", "alternatives": ["d"]}\n', "utf-8")
-    assert measures_of([one]) == SCORED
-    assert measures_of([path]) == measures_of([one, path]) == (*SCORED, *WITHIN)
+    assert metrics_for([one]) == SCORED
+    assert metrics_for([path]) == metrics_for([one, path]) == (*SCORED, *WITHIN)
 
 
 def test_lines_without_any_id_are_dialogues_called_by_their_numbers(tmp_path):
@@ -397,7 +397,7 @@ def test_lines_without_any_id_are_dialogues_called_by_their_numbers(tmp_path):
 
 
 class TestPaired:
-    def test_every_measure_with_its_test(self, tmp_path):
+    def test_every_metric_with_its_test(self, tmp_path):
         base = written(tmp_path / "base.jsonl", PAIRS)
         longer = [(e, response + " and then some more") for e, response in PAIRS]
         file = written(tmp_path / "longer.jsonl", longer)
@@ -488,7 +488,7 @@ class TestPaired:
         found = report["compared"]["intra-dist-1"]
         assert (found["p"], found["reason"]) == (None, "no example has a value in both")
 
-    def test_a_measure_that_parts_of_a_set_do_not_have_says_why_there_is_no_test(
+    def test_a_metric_that_parts_of_a_set_do_not_have_says_why_there_is_no_test(
         self, tmp_path, monkeypatch
     ):
         from dialbench.metrics.lexical import Mtld

@@ -102,7 +102,7 @@ def test_shards_of_namesakes_take_places_of_their_own(tmp_path, other):
     assert len(set(shards)) == 2
 
 
-def test_measures_with_resources_merge_too(tmp_path, data_folder, monkeypatch):
+def test_metrics_with_resources_merge_too(tmp_path, data_folder, monkeypatch):
     monkeypatch.setattr("dialbench.scoring.resources.LEAST_TOKENS", 0)
     lines = responses(30)
     train = written(
@@ -143,7 +143,7 @@ def test_the_order_of_ids_is_that_of_their_numbers(tmp_path):
     assert merged == whole(tmp_path, lines, metrics=ORDERED)
 
 
-def test_without_a_known_order_measures_of_order_have_no_value(tmp_path):
+def test_without_a_known_order_metrics_of_order_have_no_value(tmp_path):
     lines = responses(12)[::-1]
     options = {"metrics": ["mtld", "dist-1"]}
     shards = in_shards(tmp_path, [lines[:5], lines[5:]], **options)

@@ -1,4 +1,4 @@
-"""Swaps of count measures: every one of them against recounting, and their error rate."""
+"""Swaps of count metrics: every one of them against recounting, and their error rate."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def distinct(numbers):
 
 
 class Watched:
-    """A measure that keeps what it was given: in turn one set and the other."""
+    """A metric that keeps what it was given: in turn one set and the other."""
 
     def __init__(self):
         self.seen = []
@@ -104,7 +104,7 @@ def test_rounding_is_no_difference():
     assert randomise({"sum": lambda x: x[..., 0]}, one, other, owner, 199) == {"sum": 1.0}
 
 
-def test_a_measure_without_a_value_has_no_p_and_swaps_without_one_count_against():
+def test_a_metric_without_a_value_has_no_p_and_swaps_without_one_count_against():
     one, other = Counts(np.ones((4, 1))), Counts(np.full((4, 1), 2.0))
     measures = {
         "none": lambda x: np.full(x.shape[:-1], np.nan),

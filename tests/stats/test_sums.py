@@ -28,7 +28,7 @@ def test_bca_is_that_of_scipy_and_not_the_percentile_interval():
     assert plain.high < high - 2 * tolerance
 
 
-def test_bca_corrects_the_bias_of_a_measure_as_scipy_does():
+def test_bca_corrects_the_bias_of_a_metric_as_scipy_does():
     values = rng(8).normal(0.3, size=40)
     peer = stats.bootstrap(
         (values,),
