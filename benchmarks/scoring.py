@@ -6,9 +6,9 @@ Prints one JSON object. Each peer is called as its users call it, on text whose 
 by spaces. Ours is timed twice: anew for each peer from text to values, and once for the metrics of
 all peers as `dialbench score` computes them, with intervals. Times are seconds of one
 processor, the least of three, so that other work on the machine counts little. Peers that are not
-installed are left out. nltk's self-BLEU grows with the square and gets fewer responses. The large
-set is a file that `dialbench score` reads and scores, with intervals, with every metric that counts
-words; `--large 0` leaves it out.
+installed are left out, with a line that says so. nltk's self-BLEU grows with the square and gets
+fewer responses. The large set is a file that `dialbench score` reads and scores, with intervals,
+with every metric that counts words; `--large 0` leaves it out.
 """
 
 from __future__ import annotations
@@ -222,6 +222,8 @@ def compare(count: int, data: Path) -> dict[str, Any]:
     pairs = list(synthetic(count, words(data)))
     settings = MetricSettings("whitespace", wordnet=WordNet.find(data))
     there = {name: peer for name, peer in PEERS.items() if is_installed(name)}
+    for package in sorted({package_of(name) for name in PEERS.keys() - there.keys()}):
+        print(f"left out: {package} is not installed (pip install {package})", file=sys.stderr)
     bare = [(replace(example, references=()), response) for example, response in pairs]
     rows = {
         name: beside(
@@ -239,9 +241,14 @@ def compare(count: int, data: Path) -> dict[str, Any]:
     return rows | {"all with every response, ours with intervals": together}
 
 
+def package_of(peer: str) -> str:
+    """The package that a peer is named after."""
+    return peer.split()[0]
+
+
 def is_installed(peer: str) -> bool:
-    """Whether the package that a peer is named after is here."""
-    return importlib.util.find_spec(peer.split()[0].replace("-", "_")) is not None
+    """Whether the package of a peer is here."""
+    return importlib.util.find_spec(package_of(peer).replace("-", "_")) is not None
 
 
 def beside(

@@ -99,6 +99,11 @@ def _score(
     )
     if math.isnan(value):
         return score
+    if per_response is not None:
+        interval = mean_interval(per_response, dialogues.numbers, metric.bounds)
+        score = replace(score, interval=interval)
+        if not comparable:
+            return score
     together = dialogues.blocks if metric.ordered else dialogues.groups
     left_out = Jackknife.of(
         value,
@@ -113,7 +118,5 @@ def _score(
         shares=contributions.shares,
         joint=contributions.joint if len(contributions.joint) else None,
         tally=metric.tally(statistics, dialogues.numbers) if comparable else None,
-        interval=left_out.interval(metric.bounds)
-        if per_response is None
-        else mean_interval(per_response, dialogues.numbers, metric.bounds),
+        interval=left_out.interval(metric.bounds) if per_response is None else score.interval,
     )

@@ -501,6 +501,15 @@ class TestPaired:
         assert "which tests need" in found["reason"]
 
 
+def test_what_only_other_systems_need_changes_no_value_and_no_interval():
+    metrics = free_metrics()
+    alone = score_responses(iter(PAIRS), metrics, comparable=False)
+    for name, score_of in score_responses(iter(PAIRS), metrics).items():
+        assert (alone[name].value, alone[name].interval) == (score_of.value, score_of.interval)
+        assert (alone[name].parts is None) == (score_of.per_response is not None)
+        assert alone[name].tally is None
+
+
 def test_the_first_note_names_a_file_that_repeats_itself(tmp_path):
     constant = written(tmp_path / "constant.jsonl", [(e, "so it is .") for e, _ in PAIRS])
     varied = written(tmp_path / "varied.jsonl", PAIRS)
