@@ -125,7 +125,8 @@ that ends it."""
 def _last_places(tokens: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """(tokens,) where each token stood last before, -1 where it is new, read either way."""
     order = stable_order(tokens).astype(np.int32)
-    same = tokens[order[1:]] == tokens[order[:-1]]
+    ordered = tokens[order]
+    same = ordered[1:] == ordered[:-1]
     before, after = order[:-1][same], order[1:][same]
     last, following = np.full((2, len(tokens)), -1, np.int32)
     last[after] = before

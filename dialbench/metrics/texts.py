@@ -230,9 +230,9 @@ class Texts(Shared):
             responses.extend([answers[1] for answers in batch], repeat(1, len(batch)))
             each = [answers[0].references for answers in batch]
             references.extend(list(chain.from_iterable(each)), map(len, each))
-            more = [answers[2:] for answers in batch if len(answers) > _ALONE]
-            counts = (len(answers) - _ALONE for answers in batch)
-            alternatives.extend(list(chain.from_iterable(more)), counts)
+            several = max(map(len, batch)) > _ALONE
+            more = [answers[2:] for answers in batch] if several else [()] * len(batch)
+            alternatives.extend(list(chain.from_iterable(more)), map(len, more))
             ids = [answers[0].dialogue_id for answers in batch]
             dialogues.extend(map(same.setdefault, ids, ids))
             if verbatim:
@@ -355,16 +355,16 @@ class _Column:
         """The texts as tokens."""
         numbers = np.asarray(self._numbers, np.int32)
         used = np.bincount(numbers, minlength=len(self._pieces)) > 0
-        tokens = [
-            self._tokens(piece) if counts else ()
-            for piece, counts in zip(self._pieces, used.tolist(), strict=True)
-        ]
-        flat = chain.from_iterable(tokens)
-        values = np.fromiter(map(self._words.__getitem__, flat), np.int32)
-        lengths = np.fromiter(map(len, tokens), np.int64, len(tokens))
+        flat, each = list[str](), array("q")
+        for piece, counts in zip(self._pieces, used.tolist(), strict=True):
+            tokens = self._tokens(piece) if counts else ()
+            flat.extend(tokens)
+            each.append(len(tokens))
+        values = np.fromiter(map(self._words.__getitem__, flat), np.int32, len(flat))
+        lengths = np.asarray(each, np.int64)
         bounds = _offsets(np.asarray(self._lengths, np.int64))
         if np.array_equal(lengths, used):  # a token each
-            token = np.zeros(len(tokens), np.int32)
+            token = np.zeros(len(used), np.int32)
             token[used] = values
             return Ragged(token[numbers], bounds, self._words)
         pieces = Ragged(values, _offsets(lengths), self._words)[numbers]
