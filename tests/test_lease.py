@@ -20,7 +20,7 @@ import pytest
 
 from dialbench.bench import run
 from dialbench.running.plan import Plan, Request
-from dialbench.scoring.resources import ScoringSettings
+from dialbench.scoring.options import ScoringOptions
 from dialbench.store.layout import Store
 
 GPU = Path(__file__).parents[1] / "benchmarks" / "gpu"
@@ -117,9 +117,7 @@ def test_the_same_command_scores_them_and_trains_nothing(
 ) -> None:
     with tarfile.open(slices.folder / "two" / "answers.tar.gz") as archive:
         archive.extractall(tmp_path, filter="data")
-    outcome = run(
-        REQUEST, out=tmp_path, device="cpu", scoring=ScoringSettings.of(metrics=("length",))
-    )
+    outcome = run(REQUEST, out=tmp_path, device="cpu", scoring=ScoringOptions(metrics=("length",)))
     assert not (tmp_path / "trained").exists()
     there = Store(slices.second.runs)
     for result in outcome.results:
