@@ -149,10 +149,14 @@ class Trainer:
         with torch.random.fork_rng(devices=self._cuda_devices()):
             while self._goes_on() and not self.run.overdue:
                 self._epoch()
+        if self.history.epoch:
+            weights, numbers = checkpoint.read(self._best_file)
+            checkpoint.restore(self.model, weights, self._best_file)
+            if numbers and numbers["epoch"] > self.history.epoch:
+                # Killed before the rest of that epoch was kept, and overdue since.
+                self.history = History(**numbers)
         self._check_deadline()
         if self.history.epoch:
-            weights, _ = checkpoint.read(self._best_file)
-            checkpoint.restore(self.model, weights, self._best_file)
             self.history.best.update(exchange(self.model, self.valid, self.config, self.run))
         return self.history
 
@@ -236,7 +240,7 @@ class Trainer:
         history.curve.append(row)
         if loss < history.best_loss:
             history.best_loss, history.best_epoch = loss, number
-            checkpoint.write(self._best_file, self.model.state_dict())
+            checkpoint.write(self._best_file, self.model.state_dict(), vars(history))
         self._save()
 
     def _train_epoch(self, number: int) -> dict[str, float]:

@@ -487,6 +487,24 @@ class TestDeadline:
         assert weights(fit(deadline=100.0, progress=heard)) == weights(whole)
         assert not any("deadline" in text for text in heard.said)
 
+    def test_an_epoch_of_which_only_the_weights_were_kept(self, fit, after_updates, monkeypatch):
+        whole, save = fit("whole", batch_size=12), Trainer._save
+
+        def killed(self):
+            if self.history.epoch == 3:
+                raise Stop
+            save(self)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Trainer, "_save", killed)
+            with pytest.raises(Stop):
+                fit(batch_size=12)
+        after_updates(0)
+        adapter = fit(deadline=100.0, batch_size=12)
+        assert [row["valid_loss"] for row in adapter.curve()] == [
+            row["valid_loss"] for row in whole.curve()[:3]
+        ]
+
     def test_nothing_learnt(self, fit, after_updates):
         after_updates(0)
         with pytest.raises(SystemFailed, match=r"before it had learnt anything\. Allow more time"):
