@@ -142,9 +142,9 @@ def _report(
 
     shown = [*results, *_comparable(plan, store)]
     if request.suite:
-        from dialbench.reproduction.rows import compare
+        from dialbench.reproduction.rows import write_comparison
 
-        return compare(
+        return write_comparison(
             request.suite,
             shown,
             store.root / "report",

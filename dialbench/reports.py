@@ -105,13 +105,13 @@ def report_suite(
     from dialbench.reproduction import rows as reproduction
     from dialbench.suites.suite import CountSuite, load
 
-    asked = load(suite)
-    if isinstance(asked, CountSuite):
-        return reproduction.count(asked, Path(out), formats, standalone=standalone)
-    asked = asked.on(corpus) if corpus else asked
+    loaded = load(suite)
+    if isinstance(loaded, CountSuite):
+        return reproduction.write_counts(loaded, Path(out), formats, standalone=standalone)
+    loaded = loaded.on(corpus) if corpus else loaded
     store = Store(Path(runs))
-    return reproduction.compare(
-        asked,
+    return reproduction.write_comparison(
+        loaded,
         store.require_results(),
         Path(out),
         formats,

@@ -220,7 +220,7 @@ def test_papers_print_their_tables_in_every_format(command: Command) -> None:
         (("run", "--suite", "rl-1", "--data", "/none"), "/none/dailydialog: no such corpus folder"),
         (("report", "--paper", "paraformer"), "--paper, --table: a table is named by both"),
         (("report", "--paper", "parformer", "--table", "1"), "Did you mean 'paraformer'?"),
-        (("report", "--paper", "paraformer", "--table", "3"), "no suite stands beside table 3"),
+        (("report", "--paper", "paraformer", "--table", "3"), "no suite makes table 3"),
         (("report", "/none", "--suite", "paraformer-1"), "/none: there are no results"),
         (("models", "--preset", "quik"), "Did you mean 'quick'?"),
     ],
@@ -431,11 +431,11 @@ BAD: dict[str, tuple[Callable[[Path], tuple[object, ...]], str]] = {
     ),
     "deep preset": (
         lambda p: ("--preset", _preset(p, "a = " + "[" * 9999)),
-        "mine.toml: this is no TOML: values are nested too deeply",
+        "mine.toml: this is not TOML: values are nested too deeply",
     ),
     "preset in Latin-1": (
         lambda p: ("--preset", _preset(p, "").with_name("latin.toml")),
-        "latin.toml: this is no TOML: byte 12 is not UTF-8",
+        "latin.toml: this is not TOML: byte 12 is not UTF-8",
     ),
     "preset that is a pipe": (
         lambda p: ("--preset", _pipe(p / "pipe.toml")),

@@ -50,10 +50,10 @@ def _system(system: System, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parameters(system: System, settings: Mapping[str, Any]) -> dict[str, int]:
-    from dialbench.reproduction.parameters import count
+    from dialbench.reproduction.parameters import parameter_counts
 
     try:
-        return count(system.build(settings))
+        return parameter_counts(system.build(settings))
     except Exception:  # a system that needs options, or a plug-in's mistake, hides no other
         return {}
 

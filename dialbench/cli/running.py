@@ -251,7 +251,7 @@ def report(
     """Write the tables, plots and page of finished RUNS; nothing is computed anew."""
     from dialbench import reports
     from dialbench.human.table import human_table_report
-    from dialbench.suites.suite import beside
+    from dialbench.suites.suite import suite_for
 
     named = _named(paper, table)
     settings: dict[str, Any] = {
@@ -280,7 +280,7 @@ def report(
             alpha=alpha,
             correction=correction,  # type: ignore[arg-type]
         )
-    elif name := suite or (named and beside(*named)):
+    elif name := suite or (named and suite_for(*named)):
         tables, written = reports.report_suite(
             name, runs, corpus=corpus, printed=not no_printed, **settings
         )

@@ -1,4 +1,4 @@
-"""TOML files, ours or a user's, checked against what they should hold."""
+"""Reads TOML files, ours or a user's, and checks their content against a pydantic model."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _Kind = TypeVar("_Kind", bound=BaseModel)
 
 def shipped(package: str) -> list[str]:
     """The TOML files of a package, without their ending, in alphabetical order."""
-    found = (file.name for file in files(package).iterdir())
-    return sorted(name.removesuffix(".toml") for name in found if name.endswith(".toml"))
+    names = (file.name for file in files(package).iterdir())
+    return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
 
 
 def find(package: str, kind: str, name: str, *, where: str) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def find(package: str, kind: str, name: str, *, where: str) -> dict[str, Any]:
         where: the argument it was written for.
 
     Raises:
-        InputError: there is none, or it is no TOML.
+        InputError: there is none, or it is not TOML.
     """
     if name.endswith(".toml"):
         try:
@@ -53,40 +53,40 @@ def check(
     kind: type[_Kind],
     *,
     where: str,
-    place: Callable[[str, int], str] | None = None,
+    location: Callable[[str, int], str] | None = None,
 ) -> _Kind:
-    """The content of a file as what it should be.
+    """The content of a file as an instance of a model.
 
     Args:
         value: the content.
-        kind: what it should be.
+        kind: the model.
         where: the file.
-        place: says, with the file, where entry i of a list stands, if not simply there.
+        location: file, key and index of entry i of a list, where they differ from the content's.
 
     Raises:
-        InputError: it is not; names the file `where` and the first key at fault.
+        InputError: the content does not fit; names the file `where` and the first faulty key.
     """
     try:
         return kind.model_validate(value)
     except ValidationError as error:
         fault = first_fault(error)
         match fault.path:
-            case (str(key), int(number), *rest) if place:
-                at = place(key, number) + "".join(f".{part}" for part in rest)
+            case (str(key), int(number), *rest) if location:
+                where_fault = location(key, number) + "".join(f".{part}" for part in rest)
             case loc:
-                at = f"{where}:{_key(loc)}"
-        raise InputError(fault.message, where=at) from None
+                where_fault = f"{where}:{_key(loc)}"
+        raise InputError(fault.message, where=where_fault) from None
 
 
 def _parse(text: bytes, where: str) -> dict[str, Any]:
     try:
         value: dict[str, Any] = loads(text, "TOML")
     except ValueError as error:
-        raise InputError(f"this is no TOML: {error}", where=where) from None
+        raise InputError(f"this is not TOML: {error}", where=where) from None
     return value
 
 
-def _key(place: tuple[int | str, ...]) -> str:
-    """A place in nested values as one writes it: `row[2].printed`."""
-    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
+def _key(path: tuple[int | str, ...]) -> str:
+    """A path into nested values as code writes it: `row[2].printed`."""
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return "".join(parts).removeprefix(".") or "the file as a whole"

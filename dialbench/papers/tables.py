@@ -1,4 +1,4 @@
-"""The numbers that the papers printed, as data: one file a table, listed in index.toml."""
+"""Reads the numbers that papers printed: one file a table, listed in index.toml."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class _Part(BaseModel):
 
 
 class PrintedRow(BaseModel):
-    """A printed row; its further keys say what sets it apart (`d_rand`, `top_k`, ...).
+    """A printed row; further keys hold its settings (`d_rand`, `top_k`, ...).
 
     Attributes:
         system: the row's label as printed.
@@ -37,8 +37,8 @@ class PrintedRow(BaseModel):
     bold: tuple[bool, ...] = ()
 
 
-class _Sheet(_Part):
-    """What every table says of itself."""
+class _Table(_Part):
+    """What every table has."""
 
     paper: str
     paper_title: str = ""
@@ -53,13 +53,13 @@ class _Sheet(_Part):
         return self.table if self.table.startswith("Figure") else f"Table {self.table}"
 
 
-class PrintedTable(_Sheet):
-    """A table of measures.
+class PrintedTable(_Table):
+    """A table of metrics or of human judgements.
 
     Attributes:
         columns: headings.
         unit: of the values, where they are no fractions.
-        p_threshold: below which p a star stands; None where the paper says nothing.
+        p_threshold: a star means p below it; None where the paper states none.
         significance_test: what a star means.
     """
 
@@ -76,15 +76,15 @@ class PrintedTable(_Sheet):
     items_per_rater: int | None = None
 
     @model_validator(mode="after")
-    def _as_wide_as_its_head(self) -> PrintedTable:
+    def _check_widths(self) -> PrintedTable:
         for row in self.rows:
             widths = {len(row.printed), len(row.values), len(row.star)}
             if widths | ({len(row.bold)} if row.bold else set()) != {len(self.columns)}:
-                raise ValueError(f"row {row.system!r} is not as wide as its columns")
+                raise ValueError(f"row {row.system!r} needs one cell a column")
         return self
 
     def row(self, system: str, dataset: str) -> PrintedRow | None:
-        """The row of a system; `dataset` tells apart what tables on several corpora repeat."""
+        """The row of a system; in tables on several corpora, that on `dataset`."""
         for row in self.rows:
             if row.system == system and row.dataset in ("", dataset):
                 return row
@@ -92,7 +92,7 @@ class PrintedTable(_Sheet):
 
 
 class PrintedCount(_Part):
-    """The printed size of a part of a model, and the formula it follows from."""
+    """The printed number of parameters of a part of a model, and its formula."""
 
     component: str
     printed: str
@@ -102,7 +102,7 @@ class PrintedCount(_Part):
     frozen_part: int
 
 
-class ParameterTable(_Sheet):
+class ParameterTable(_Table):
     """A table of parameter counts, for the sizes n, d_r, d_qkv and d_ff."""
 
     n: int
@@ -119,7 +119,7 @@ class Topic(_Part):
     words: tuple[str, ...]
 
 
-class TopicTable(_Sheet):
+class TopicTable(_Table):
     """A table of topic words."""
 
     dataset: str
@@ -127,7 +127,7 @@ class TopicTable(_Sheet):
     topics: tuple[Topic, ...] = Field(alias="topic", min_length=1)
 
 
-class Entry(_Part):
+class IndexEntry(_Part):
     """A table in the index; `p_threshold` is 0 where the paper states none."""
 
     file: str
@@ -142,8 +142,8 @@ class Entry(_Part):
     rows: int
 
 
-class LeftOut(_Part):
-    """A table without figures to compare."""
+class OmittedTable(_Part):
+    """A table that is not transcribed."""
 
     paper: str
     number: str
@@ -151,22 +151,22 @@ class LeftOut(_Part):
 
 
 class _Index(_Part):
-    table: tuple[Entry, ...]
-    not_transcribed: tuple[LeftOut, ...]
+    table: tuple[IndexEntry, ...]
+    not_transcribed: tuple[OmittedTable, ...]
 
 
 class Paper(_Part):
-    """A paper: its tables that are here, and those that are not with the reason."""
+    """A paper: its transcribed tables, and the omitted ones with the reason."""
 
     name: str
     title: str
-    tables: tuple[Entry, ...]
-    left_out: tuple[LeftOut, ...]
+    tables: tuple[IndexEntry, ...]
+    left_out: tuple[OmittedTable, ...]
 
 
 def names() -> list[str]:
-    """The papers in the order of the index."""
-    return list(dict.fromkeys(_named(entry.paper) for entry in _index().table))
+    """The names of the papers in the order of the index."""
+    return list(dict.fromkeys(_normalised_name(entry.paper) for entry in _index().table))
 
 
 def load_paper(name: str, *, where: str = "--paper") -> Paper:
@@ -175,12 +175,12 @@ def load_paper(name: str, *, where: str = "--paper") -> Paper:
     Raises:
         UnknownName: there is none of that name.
     """
-    name = _named(name)
+    name = _normalised_name(name)
     if name not in names():
         raise UnknownName.of("paper", name, names(), where=where)
     index = _index()
-    tables = tuple(entry for entry in index.table if _named(entry.paper) == name)
-    left_out = tuple(part for part in index.not_transcribed if _named(part.paper) == name)
+    tables = tuple(entry for entry in index.table if _normalised_name(entry.paper) == name)
+    left_out = tuple(part for part in index.not_transcribed if _normalised_name(part.paper) == name)
     titles = (_read(entry.file).paper_title for entry in tables)
     return Paper(name=name, title=next(filter(None, titles)), tables=tables, left_out=left_out)
 
@@ -195,11 +195,11 @@ def load_table(
     """
     files = {entry.number: entry.file for entry in load_paper(paper).tables}
     if number not in files:
-        raise UnknownName.of(f"table of {_named(paper)}", number, files, where=where)
+        raise UnknownName.of(f"table of {_normalised_name(paper)}", number, files, where=where)
     return _read(files[number])
 
 
-def _named(paper: str) -> str:
+def _normalised_name(paper: str) -> str:
     return paper.replace("_", "-")
 
 

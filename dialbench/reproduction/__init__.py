@@ -1,1 +1,1 @@
-"""Ours beside the printed numbers."""
+"""Papers' tables made again from finished runs."""

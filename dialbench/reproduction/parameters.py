@@ -1,4 +1,4 @@
-"""How many numbers systems hold, from building them without training."""
+"""Counts the parameters of systems, which are built but not trained for it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _COLUMNS = (
 )
 
 
-def count(adapter: Adapter) -> dict[str, int]:
-    """The numbers in a system's model: all, trained, random (frozen), and those for an answer.
+def parameter_counts(adapter: Adapter) -> dict[str, int]:
+    """The parameters of a system's model: all, trained, random (frozen), used for responses.
 
     Returns:
         `parameters`, `trained_parameters`, `random_parameters` and `inference_parameters`;
@@ -40,11 +40,11 @@ def count(adapter: Adapter) -> dict[str, int]:
     return {**count_parameters(model), "inference_parameters": count_for_answers(model)}
 
 
-def counted(suite: CountSuite) -> Table:
+def parameter_table(suite: CountSuite) -> Table:
     """Our counts beside those that a paper printed, at the paper's sizes.
 
     Raises:
-        InputError: a system or a part of its model is not there.
+        InputError: there is no such system, or no such part of its model.
     """
     printed = suite.printed_table()
     rows = {row.component: row for row in printed.rows}
@@ -58,8 +58,8 @@ def counted(suite: CountSuite) -> Table:
         *printed.notes,
     )
     caption = f"{suite.summary}, beside {printed.table} of {suite.paper}"
-    found = tuple(_row(part, rows[part.printed]) for part in suite.parts)
-    return Table(suite.name, caption, _COLUMNS, found, notes)
+    count_rows = tuple(_row(part, rows[part.printed]) for part in suite.parts)
+    return Table(suite.name, caption, _COLUMNS, count_rows, notes)
 
 
 def _row(part: CountedPart, printed: PrintedCount) -> Row:
@@ -88,7 +88,7 @@ def _row(part: CountedPart, printed: PrintedCount) -> Row:
 
 
 def _model(adapter: Adapter) -> DialogueModel | None:
-    """The untrained model for as many words as its options allow, without any numbers in it."""
+    """The model of the largest vocabulary its options allow, without any values in it."""
     import torch
 
     from dialbench.neural.adapter import NeuralAdapter

@@ -1,4 +1,4 @@
-"""The results of a runs folder, sorted into the rows of a paper's table."""
+"""Sorts the results of a runs folder into the rows of a paper's table, and writes that table."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from dialbench.reporting.defaults import DEFAULT_ALPHA
 from dialbench.reporting.formats.names import without_plots
 from dialbench.reporting.report import write
 from dialbench.reporting.tables.merge_columns import side_by_side
-from dialbench.reporting.tables.paper_comparison import Beside, beside
+from dialbench.reporting.tables.paper_comparison import PaperComparison, compare_with_paper
 from dialbench.reporting.tables.printed import as_printed
 from dialbench.reporting.tables.significance import Correction, Rules
 from dialbench.reporting.tables.topics import topic_words
-from dialbench.reproduction.parameters import counted
+from dialbench.reproduction.parameters import parameter_table
 from dialbench.running.plan import recipe, setting_of, systems_of, under
 from dialbench.suites.suite import CountSuite, Group, RunnableSuite, Suite, SuiteRow, TopicSuite
 from dialbench.systems import Registry, System
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dialbench.reporting.page.conversations import Read
 
 
-def compare(
+def write_comparison(
     suite: Suite | TopicSuite,
     results: Sequence[Result],
     out: Path,
@@ -44,55 +44,60 @@ def compare(
     printed: bool = True,
     standalone: bool = False,
 ) -> tuple[list[Table], list[Path]]:
-    """Our table beside the paper's: one a corpus and setting, as files and as tables.
+    """Writes our table beside the paper's: one a corpus and setting.
 
-    Of topics there are two: the paper's, and ours, which every report on them has.
+    A suite of topics has two tables: the paper's, and ours.
 
     Args:
-        suite: what stands beside what.
-        results: of a runs folder; those of other systems are left alone.
-        out: where tables, and plots of our values, go.
+        suite: our rows and columns and the paper's.
+        results: of a runs folder; those of other systems are ignored.
+        out: the folder for tables, and plots of our values.
         formats: of tables and plots.
         alpha: level of significance of our marks; by default the paper's, else `DEFAULT_ALPHA`.
         correction: as of any table.
-        preset: what the results were made under; None looks it up by the name that they bear.
+        preset: of the results; None looks it up by its name in them.
         plugins: files with further systems.
-        read: gives the responses of a job; without it plots and page do without them.
+        read: reads the responses of a job; without it plots and page have none.
         conversations: whether the page holds contexts and responses.
         printed: whether the paper's values stand beside ours; without them several corpora
             stand side by side, as in the paper.
         standalone: as of `report.write`.
 
+    Returns:
+        The tables, and the files written.
+
     Raises:
         InputError: no row of the suite was run.
     """
     systems, missing = systems_of(suite, Registry(plugins))
-    sorted_out = [
+    row_groups = [
         (group, rows)
         for group in suite.groups
-        for rows in _Sorter(suite, group, systems, preset).settings(results)
+        for rows in _RowSorter(suite, group, systems, preset).by_setting(results)
     ]
-    if not sorted_out:
+    if not row_groups:
         raise InputError(
             f"no row of suite {suite.name} was run",
             where="RUNS",
             hint=f"Run dialbench run --suite {suite.name}, or give the corpus with --corpus.",
         )
-    shown = [result for _, rows in sorted_out for row in rows.values() for result in row]
+    used = [result for _, rows in row_groups for row in rows.values() for result in row]
     ours: list[Table] | None = None
     words: list[Table] = []
     if isinstance(suite, TopicSuite):
-        tables, words = [_as_printed(suite)] if printed else [], topic_words(shown)
+        tables, words = [_printed_topics(suite)] if printed else [], topic_words(used)
     else:
         level = suite.printed_table().p_threshold or DEFAULT_ALPHA
         rules = Rules(level if alpha is None else alpha, correction)
-        found = [beside(suite, group, rows, missing, rules) for group, rows in sorted_out]
-        tables, ours = [made.table for made in found], [made.ours for made in found]
+        groups = [group for group, _ in row_groups]
+        pairs = [compare_with_paper(suite, group, r, missing, rules) for group, r in row_groups]
+        tables = [pair.table for pair in pairs]
+        ours = [pair.ours for pair in pairs]
         if not printed:
-            tables, ours = [_in_shape(suite, [group for group, _ in sorted_out], found)], None
+            tables, ours = [_like_the_paper(suite, groups, pairs)], None
     files = write(
         tables,
-        shown,
+        used,
         out,
         formats,
         ours=ours,
@@ -103,50 +108,52 @@ def compare(
     return [*tables, *words], files
 
 
-def _as_printed(suite: TopicSuite) -> Table:
+def _printed_topics(suite: TopicSuite) -> Table:
     table = as_printed(suite.printed_table())
     return replace(table, notes=(*table.notes, *suite.notes))
 
 
-def _in_shape(suite: Suite, groups: Sequence[Group], found: Sequence[Beside]) -> Table:
-    """Our values alone, in the shape of the paper's table."""
+def _like_the_paper(
+    suite: Suite, groups: Sequence[Group], comparisons: Sequence[PaperComparison]
+) -> Table:
+    """Our values alone, with the rows and columns of the paper's table."""
     parts: dict[str, Table] = {}
-    for group, made in zip(groups, found, strict=True):
+    for group, comparison in zip(groups, comparisons, strict=True):
         heading = name = group.corpus if group.instead_of else group.dataset
         number = 1
         while heading in parts:
             number += 1
             heading = f"{name} ({number})"
-        parts[heading] = made.ours
+        parts[heading] = comparison.ours
     return side_by_side(suite.name, suite.summary, parts)
 
 
-def count(
+def write_counts(
     suite: CountSuite, out: Path, formats: Sequence[str], *, standalone: bool = False
 ) -> tuple[list[Table], list[Path]]:
-    """Our parameter counts beside the paper's, as files and as a table."""
-    table = counted(suite)
+    """Writes our parameter counts beside the paper's; returns the table and the files."""
+    table = parameter_table(suite)
     return [table], write([table], (), out, without_plots(formats), ours=(), standalone=standalone)
 
 
 @dataclass(frozen=True)
-class _Sorter:
-    """Finds the row of a result."""
+class _RowSorter:
+    """Finds the row of a suite that a result belongs to."""
 
     suite: RunnableSuite
     group: Group
     systems: Mapping[str, System]
     preset: Preset | None
 
-    def settings(self, results: Sequence[Result]) -> list[dict[str, list[Result]]]:
-        """The results of each row in turn, apart by what they learnt from and answered."""
-        found: dict[str, dict[str, list[Result]]] = {}
+    def by_setting(self, results: Sequence[Result]) -> list[dict[str, list[Result]]]:
+        """The results of each row, for each pair of training and test data."""
+        settings: dict[str, dict[str, list[Result]]] = {}
         for row in self.suite.rows:
             for result in results:
                 if self._belongs(result.job, row):
-                    rows = found.setdefault(setting_of(result.job), {})
+                    rows = settings.setdefault(setting_of(result.job), {})
                     rows.setdefault(row.name, []).append(result)
-        return list(found.values())
+        return list(settings.values())
 
     def _belongs(self, job: Job, row: SuiteRow) -> bool:
         system = self.systems.get(row.name)
@@ -154,11 +161,11 @@ class _Sorter:
             job.system == (system.name if system else row.system)
             and job.corpus == name_of(self.group.corpus)
             and job.decoding == Decoding.parse(row.decoding)
-            and (system is None or self._as_planned(job, system, row))
+            and (system is None or self._has_planned_options(job, system, row))
         )
 
-    def _as_planned(self, job: Job, system: System, row: SuiteRow) -> bool:
-        """Whether it was trained with the options it would be planned with today."""
+    def _has_planned_options(self, job: Job, system: System, row: SuiteRow) -> bool:
+        """Whether it was trained with the options that would be planned today."""
         try:
             preset = self.preset or load_preset(job.preset)
         except UnknownName:  # a file of the user's own, which may be gone

@@ -1,4 +1,4 @@
-"""What it takes to make a paper's table again: rows, corpora, preset, seeds and layout, as data."""
+"""Reads suites: rows, corpora, preset, seeds and layout that make a paper's table again."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class _Part(BaseModel):
 
 
 class SuiteColumn(_Part):
-    """A column: one of our measures beside a printed one.
+    """A column: one of our metrics beside a printed one.
 
     Attributes:
         printed: the heading in the paper.
         title: our heading; by default the printed one.
-        metric: our measure.
-        share_of: the label of the row whose value is 1 here; the others are shares of it.
-        percent: whether the paper prints in percent what is a fraction with us.
+        metric: our metric.
+        share_of: the label of the row whose value is 1; the others are divided by its.
+        percent: whether the paper prints our fraction in percent.
         absent: why we have no value.
-        note: what is to be known before the two are compared.
+        note: how the two differ, for the notes.
     """
 
     printed: str
@@ -50,7 +50,7 @@ class SuiteColumn(_Part):
 
 
 class _Setting(_Part):
-    """A part of a suite that needs other sizes than presets give.
+    """A part of a suite with sizes of its own in place of a preset's.
 
     Attributes:
         settings: by name of a preset, values for systems in place of the preset's.
@@ -62,14 +62,14 @@ class _Setting(_Part):
 class SuiteRow(_Setting):
     """A row: a system under a decoding beside a printed row.
 
-    Its settings come before those of the group.
+    Its settings take precedence over those of the group.
 
     Attributes:
-        printed: the label in the paper; empty for a row of one's own.
+        printed: the label in the paper; empty for a row that the paper does not have.
         label: our label; by default the printed one.
         system: the system with its options.
         absent: why nobody can run the row, in place of a system.
-        note: what is to be known before the two are compared.
+        note: how the two differ, for the notes.
     """
 
     printed: str = ""
@@ -80,7 +80,7 @@ class SuiteRow(_Setting):
     note: str = ""
 
     @model_validator(mode="after")
-    def _whole(self) -> SuiteRow:
+    def _check_row(self) -> SuiteRow:
         if not self.name:
             raise ValueError("a row needs printed or label")
         if bool(self.system) == bool(self.absent):
@@ -94,11 +94,11 @@ class SuiteRow(_Setting):
 
 
 class Group(_Setting):
-    """The rows once more on each corpus that the table is about.
+    """A corpus on which all rows are run.
 
     Attributes:
         corpus: where our conversations come from.
-        dataset: how the paper calls it.
+        dataset: its name in the paper.
         instead_of: the corpus that a user replaced by `corpus`.
     """
 
@@ -111,12 +111,12 @@ class RunnableSuite(_Part):
     """Rows to be run.
 
     Attributes:
-        name: how `--suite` calls it.
+        name: as for `--suite`.
         summary: one line for people; the table's caption.
-        paper, table: what it stands beside.
-        preset, seeds, context_turns: of a run that does not say otherwise.
+        paper, table: the printed table.
+        preset, seeds, context_turns: the defaults of a run.
         denominator: what Distinct divides by; None: tokens, within one response n-grams.
-        notes: what belongs under the table.
+        notes: notes under the table.
     """
 
     name: str
@@ -133,11 +133,11 @@ class RunnableSuite(_Part):
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The measures that it shows."""
+        """The metrics that it shows."""
         return ()
 
     def on(self, corpus: str) -> Self:
-        """The same on another corpus."""
+        """The same suite on another corpus."""
         groups = tuple(
             group.model_copy(update={"corpus": corpus, "instead_of": group.corpus})
             for group in self.groups
@@ -146,13 +146,13 @@ class RunnableSuite(_Part):
 
 
 class Suite(RunnableSuite):
-    """A table of measures to be made again."""
+    """A table of metrics."""
 
     columns: tuple[SuiteColumn, ...] = Field(alias="column", min_length=1)
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The measures that we have, in the order of the columns."""
+        """The metrics that we have, in the order of the columns."""
         return tuple(c.metric for c in self.columns if not c.absent)
 
     def printed_table(self) -> PrintedTable:
@@ -160,13 +160,13 @@ class Suite(RunnableSuite):
         table = load_table(self.paper, self.table)
         if not isinstance(table, PrintedTable):
             raise InputError(
-                f"Table {self.table} of {self.paper} has no columns of measures", where=self.name
+                f"Table {self.table} of {self.paper} has no columns of metrics", where=self.name
             )
         return table
 
 
 class TopicSuite(RunnableSuite):
-    """A table of the words of topics that systems learn."""
+    """A table of topic words."""
 
     kind: Literal["topic words"]
 
@@ -206,26 +206,30 @@ class CountSuite(_Part):
 
 @dataclass(frozen=True)
 class _File:
-    """What stands in a suite's file.
+    """The content of a suite's file.
 
     Attributes:
         name: of the file.
-        value: its content, that of the suite that it extends included.
-        inherited: how many entries of a list in `value` are of the suite that it extends.
+        value: its content, including that of the suite it extends.
+        inherited: how many entries of each list in `value` come from the suite it extends.
     """
 
     name: str
     value: dict[str, Any]
     inherited: Mapping[str, int] = field(default_factory=dict)
 
-    def place(self, key: str, number: int) -> str:
-        """Where entry `number` of a list stands, counted as in the file."""
-        own = number - self.inherited.get(key, 0)
-        return f"{self.name}:{key}[{own}]" if own >= 0 else f"{self.name}:extends.{key}[{number}]"
+    def location(self, key: str, number: int) -> str:
+        """File, key and index of entry `number` of a list."""
+        position = number - self.inherited.get(key, 0)
+        return (
+            f"{self.name}:{key}[{position}]"
+            if position >= 0
+            else f"{self.name}:extends.{key}[{number}]"
+        )
 
 
 _PACKAGE = "dialbench.suites"
-_CONTINUED = ("column", "row")
+_EXTENDABLE = ("column", "row")
 _Runnable = TypeVar("_Runnable", Suite, TopicSuite)
 _Kind = TypeVar("_Kind", Suite, TopicSuite, CountSuite)
 
@@ -239,24 +243,24 @@ def load(name: str, *, where: str = "--suite") -> Suite | TopicSuite | CountSuit
     """The suite called `name`, or the one in the file `name.toml`.
 
     Raises:
-        InputError: there is none, or something in it does not fit; names the file and the key.
+        InputError: there is none, or its content is faulty; names the file and the key.
     """
     file = _read(name, where)
     if file.value.get("kind") == "counts":
-        return _checked(file, CountSuite)
+        return _load_as(file, CountSuite)
     if file.value.get("kind") == "topic words":
-        topics = _checked(file, TopicSuite)
-        return _rows_checked(topics, file, (), [topics.printed_table().dataset])
-    suite = _checked(file, Suite)
+        topics = _load_as(file, TopicSuite)
+        return _check_rows(topics, file, (), [topics.printed_table().dataset])
+    suite = _load_as(file, Suite)
     _check_columns(suite, file)
     table = suite.printed_table()
     printed = [row.system for row in table.rows]
     datasets = [row.dataset for row in table.rows if row.dataset] or [table.dataset]
-    return _rows_checked(suite, file, printed, datasets)
+    return _check_rows(suite, file, printed, datasets)
 
 
 def load_runnable(name: str) -> Suite | TopicSuite:
-    """The suite called `name`, if there is something to run.
+    """The suite called `name`, which must have something to run.
 
     Raises:
         InputError: as `load`, or it is a table of counts.
@@ -264,15 +268,15 @@ def load_runnable(name: str) -> Suite | TopicSuite:
     suite = load(name)
     if isinstance(suite, CountSuite):
         raise InputError(
-            f"{name} counts parameters; there is nothing to run",
+            f"suite {name} counts parameters; there is nothing to run",
             where="--suite",
             hint=f"Write dialbench report --suite {name}.",
         )
     return suite
 
 
-def beside(paper: str, number: str) -> str:
-    """The name of the suite that stands beside a table of a paper.
+def suite_for(paper: str, number: str) -> str:
+    """The name of the suite that makes a paper's table again.
 
     Raises:
         InputError: there is no such table, or no suite for it.
@@ -282,9 +286,9 @@ def beside(paper: str, number: str) -> str:
         if load(name).printed_table() == table:
             return name
     raise InputError(
-        f"no suite stands beside table {number} of {paper} ({table.kind})",
+        f"no suite makes table {number} of {paper} ({table.kind})",
         where="--table",
-        hint="dialbench papers lists those that have one; tables of human judgements take "
+        hint="`dialbench papers` lists the tables with a suite; tables of human judgements need "
         "--judgements FILE.",
     )
 
@@ -295,31 +299,33 @@ def _read(name: str, where: str) -> _File:
     base = value.pop("extends", None)
     if base is None:
         return _File(file, value)
-    place = f"{file}:extends"
+    where_extends = f"{file}:extends"
     if base not in names():
-        raise UnknownName.of("suite", str(base), names(), where=place)
-    before = _read(base, place).value
-    for key in _CONTINUED:
+        raise UnknownName.of("suite", str(base), names(), where=where_extends)
+    inherited_value = _read(base, where_extends).value
+    for key in _EXTENDABLE:
         if not isinstance(value.get(key, []), list):
             raise InputError(f"not a list; write [[{key}]]", where=f"{file}:{key}")
-    lists = {key: [*before.get(key, ()), *value.get(key, ())] for key in _CONTINUED}
-    inherited = {key: len(before.get(key, ())) for key in _CONTINUED}
-    return _File(file, {**before, **value, **{k: v for k, v in lists.items() if v}}, inherited)
+    lists = {key: [*inherited_value.get(key, ()), *value.get(key, ())] for key in _EXTENDABLE}
+    inherited = {key: len(inherited_value.get(key, ())) for key in _EXTENDABLE}
+    return _File(
+        file, {**inherited_value, **value, **{k: v for k, v in lists.items() if v}}, inherited
+    )
 
 
-def _checked(file: _File, kind: type[_Kind]) -> _Kind:
+def _load_as(file: _File, kind: type[_Kind]) -> _Kind:
     value = {**file.value, "name": Path(file.name).stem}
-    suite = toml.check(value, kind, where=file.name, place=file.place)
+    suite = toml.check(value, kind, where=file.name, location=file.location)
     suite.printed_table()
     return suite
 
 
 def _check_columns(suite: Suite, file: _File) -> None:
     table = suite.printed_table()
-    _refuse_twins([column.metric for column in suite.columns], f"{file.name}:column")
+    _require_unique([column.metric for column in suite.columns], f"{file.name}:column")
     rows = [row.name for row in suite.rows]
     for number, column in enumerate(suite.columns):
-        where = file.place("column", number)
+        where = file.location("column", number)
         if column.printed not in table.columns:
             raise UnknownName.of(
                 "printed column", column.printed, table.columns, where=f"{where}.printed"
@@ -330,23 +336,23 @@ def _check_columns(suite: Suite, file: _File) -> None:
             raise UnknownName.of("row", column.share_of, rows, where=f"{where}.share_of")
 
 
-def _rows_checked(
+def _check_rows(
     suite: _Runnable, file: _File, printed: Sequence[str], datasets: Sequence[str]
 ) -> _Runnable:
-    _refuse_twins([row.name for row in suite.rows], f"{file.name}:row")
+    _require_unique([row.name for row in suite.rows], f"{file.name}:row")
     for number, group in enumerate(suite.groups):
         if group.dataset not in datasets:
-            where = f"{file.place('group', number)}.dataset"
+            where = f"{file.location('group', number)}.dataset"
             raise UnknownName.of("dataset", group.dataset, datasets, where=where)
     for number, row in enumerate(suite.rows):
-        where = file.place("row", number)
+        where = file.location("row", number)
         Decoding.parse(row.decoding, where=f"{where}.decoding")
         if row.printed and row.printed not in printed:
             raise UnknownName.of("printed row", row.printed, printed, where=f"{where}.printed")
     return suite
 
 
-def _refuse_twins(found: list[str], where: str) -> None:
-    for name, count in Counter(found).items():
+def _require_unique(labels: list[str], where: str) -> None:
+    for name, count in Counter(labels).items():
         if count > 1:
-            raise InputError(f"{name!r} is there twice", where=where)
+            raise InputError(f"{name!r} occurs twice", where=where, hint="Keep one of the two.")

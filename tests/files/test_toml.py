@@ -38,7 +38,7 @@ def test_a_users_file_is_read(tmp_path: Path) -> None:
         ("[[part]]\nsize = 1\n[[part]]\nsize = 'x'\n", "mine.toml:part[1].size: "),
         ("[[part]]\nsize = 1\nsise = 2\n", "mine.toml:part[0].sise: "),
         ("", "mine.toml:part: Field required"),
-        ("[[part]\n", "mine.toml: this is no TOML: "),
+        ("[[part]\n", "mine.toml: this is not TOML: "),
         (None, "mine.toml cannot be read (No such file or directory)"),
     ],
 )

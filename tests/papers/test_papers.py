@@ -28,7 +28,7 @@ def test_every_paper_is_there() -> None:
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.file)
-def test_the_index_says_what_the_tables_say(entry: papers.Entry) -> None:
+def test_the_index_says_what_the_tables_say(entry: papers.IndexEntry) -> None:
     table = load_table(entry.paper, entry.number)
     assert (table.paper, table.table, table.kind) == (entry.paper, entry.number, entry.kind)
     if isinstance(table, PrintedTable):
@@ -118,5 +118,5 @@ def test_a_row_must_be_as_wide_as_its_table() -> None:
     row = {"system": "a", "printed": ["1"], "values": [1.0], "star": [False, False]}
     sheet = {"paper": "p", "table": "1", "kind": "k", "caption": "c", "dataset": "d"}
     value = {**sheet, "columns": ["x"], "row": [row]}
-    with pytest.raises(InputError, match=r"p\.toml:.*row 'a' is not as wide as its columns"):
+    with pytest.raises(InputError, match=r"p\.toml:.*row 'a' needs one cell a column"):
         toml.check(value, PrintedTable, where="p.toml")

@@ -9,7 +9,7 @@ from dialbench.records import Cell, Column, Row, Table
 from dialbench.reporting.plots import canvas
 from dialbench.reporting.plots.grids import heat_maps
 from dialbench.reporting.plots.slopes import rank_agreement
-from dialbench.reporting.tables.paper_comparison import beside
+from dialbench.reporting.tables.paper_comparison import compare_with_paper
 from dialbench.reporting.tables.significance import Rules
 from dialbench.suites import suite as suites
 
@@ -24,7 +24,7 @@ def made(result, score):
             label: [result(label, {"dist-1": score(value)}, **more)]
             for label, value in values.items()
         }
-        return beside(suite, suite.groups[0], rows, {}, Rules(0.05)).table
+        return compare_with_paper(suite, suite.groups[0], rows, {}, Rules(0.05)).table
 
     return make
 

@@ -10,7 +10,14 @@ import pytest
 from dialbench.records import Score
 from dialbench.reporting.formats.names import TABLES
 from dialbench.reporting.formats.render import render
-from dialbench.reporting.tables.paper_comparison import STARS, TAU, Pair, agreement, beside, starred
+from dialbench.reporting.tables.paper_comparison import (
+    STARS,
+    TAU,
+    Pair,
+    compare_with_paper,
+    rank_correlation,
+    reproduced_stars,
+)
 from dialbench.reporting.tables.significance import Rules
 from dialbench.suites import suite as suites
 
@@ -29,7 +36,7 @@ def made(suite, result, score):
             label: [result(label, {"dist-1": score(one), "dist-2": score(two)}, **more)]
             for label, (one, two) in values.items()
         }
-        return beside(suite, suite.groups[0], rows, missing or {}, Rules(0.05)).table
+        return compare_with_paper(suite, suite.groups[0], rows, missing or {}, Rules(0.05)).table
 
     return make
 
@@ -65,7 +72,7 @@ def test_what_is_missing_stays_visible_with_its_reason(suite, result, score):
     suite = suite.model_copy(update={"columns": columns})
     rows = {"Alt": [result("Alt", {"dist-1": score(0.04), "dist-2": score(0.1)})]}
     missing = {"Seq_2": "no such system"}
-    table = beside(suite, suite.groups[0], rows, missing, Rules(0.05)).table
+    table = compare_with_paper(suite, suite.groups[0], rows, missing, Rules(0.05)).table
     full, absent = table.rows[1], table.rows[3]
     assert (full.status, absent.status) == ("not run", "not available")
     assert full.cells["dist-1"].value is None
@@ -98,7 +105,7 @@ def test_a_failed_row_says_so(made):
 
 def test_seeds_become_mean_and_deviation(suite, result, score):
     seeds = [result("a", {"dist-1": score(v)}, seed=s) for s, v in ((2, 0.06), (1, 0.02))]
-    table = beside(suite, suite.groups[0], {"Alt": seeds}, {}, Rules()).table
+    table = compare_with_paper(suite, suite.groups[0], {"Alt": seeds}, {}, Rules()).table
     cell = table.rows[0].cells["dist-1"]
     assert cell.value == pytest.approx(0.04)
     assert cell.deviation == pytest.approx(math.sqrt(2) * 0.02)
@@ -111,25 +118,25 @@ def test_a_row_that_repeats_itself_is_named_before_the_paper(suite, result, scor
         name: [result(name, {"dist-1": score(0.1), "different": score(count / 300, n=300)})]
         for name, count in kinds.items()
     }
-    notes = beside(suite, suite.groups[0], rows, {}, Rules()).table.notes
+    notes = compare_with_paper(suite, suite.groups[0], rows, {}, Rules()).table.notes
     assert notes[0] == "Alt gave one response to all 300 contexts."
     assert notes[2].startswith("Printed: ")
     assert len(set(notes)) == len(notes)
 
 
 def test_settings_of_the_preset_are_told(made):
-    assert "In place of the values of preset quick: layers=4." in made(OURS).notes
+    assert "Settings in place of those of preset quick: layers=4." in made(OURS).notes
     assert not any("In place of" in note for note in made(OURS, preset="paper").notes)
 
 
 def test_another_corpus_does_not_compare(suite, result, score):
     other = suite.on("demo")
     rows = {"Alt": [result("a", {"dist-1": score(0.1)})]}
-    table = beside(other, other.groups[0], rows, {}, Rules()).table
-    assert any("neither values nor differences say how well" in note for note in table.notes)
+    table = compare_with_paper(other, other.groups[0], rows, {}, Rules()).table
+    assert any("the values are not comparable" in note for note in table.notes)
     assert not any(
         "neither values" in note
-        for note in beside(suite, suite.groups[0], rows, {}, Rules()).table.notes
+        for note in compare_with_paper(suite, suite.groups[0], rows, {}, Rules()).table.notes
     )
 
 
@@ -138,7 +145,7 @@ def test_values_under_two_signatures_stand_apart(suite, result, score):
         "Alt": [result("a", {"dist-1": score(0.1, signature="tok:x")})],
         "Full": [result("b", {"dist-1": score(0.2, signature="tok:y")})],
     }
-    table = beside(suite, suite.groups[0], rows, {}, Rules()).table
+    table = compare_with_paper(suite, suite.groups[0], rows, {}, Rules()).table
     assert [c.name for c in table.columns][:6] == [
         f"dist-1:{n}{part}" for n in (1, 2) for part in ("", ":printed", ":difference")
     ]
@@ -149,7 +156,7 @@ def test_values_under_two_signatures_stand_apart(suite, result, score):
 def test_our_values_have_the_papers_digits(result, score):
     suite = suites.load("rl-1")
     rows = {"SVT": [result("svt", {"length": score(10.2), "mtld": score(1 / 3)})]}
-    table = beside(suite, suite.groups[0], rows, {}, Rules()).table
+    table = compare_with_paper(suite, suite.groups[0], rows, {}, Rules()).table
     assert {c.name: c.digits for c in table.columns}["length"] == 3
     assert table.rows[2].cells["length:difference"].text == "−0.044"
 
@@ -174,14 +181,14 @@ class TestAgreement:
     def test_rows_without_ours_do_not_count(self):
         pairs = [Pair(1, 10), Pair(None, 15), Pair(2, 20), Pair(3, 5)]
         # (1,2) agrees, (1,3) and (2,3) do not.
-        assert agreement(pairs) == (pytest.approx(-1 / 3), 3)
+        assert rank_correlation(pairs) == (pytest.approx(-1 / 3), 3)
 
     def test_ties_are_corrected_for(self):
-        value, count = agreement([Pair(1, 1), Pair(1, 2), Pair(2, 3)])
+        value, count = rank_correlation([Pair(1, 1), Pair(1, 2), Pair(2, 3)])
         assert (value, count) == (pytest.approx(2 / math.sqrt(6)), 3)
 
     def test_one_row_has_no_order(self):
-        value, count = agreement([Pair(1, 1), Pair(None, 2)])
+        value, count = rank_correlation([Pair(1, 1), Pair(None, 2)])
         assert math.isnan(value)
         assert count == 1
 
@@ -189,32 +196,32 @@ class TestAgreement:
 class TestStarred:
     def test_signs_against_the_printed_best(self):
         pairs = [Pair(0.5, 0.9), Pair(0.4, 0.1, True), Pair(0.6, 0.2, True), Pair(0.1, 0.8)]
-        assert starred(pairs, "higher") == (1, 2)
+        assert reproduced_stars(pairs, "higher") == (1, 2)
 
     def test_where_lower_is_better_the_best_is_the_lowest(self):
         pairs = [Pair(0.5, 0.1), Pair(0.6, 0.9, True), Pair(0.4, 0.8, True)]
-        assert starred(pairs, "lower") == (1, 2)
+        assert reproduced_stars(pairs, "lower") == (1, 2)
 
     def test_an_equal_value_has_no_sign(self):
-        assert starred([Pair(0.5, 0.9), Pair(0.5, 0.1, True)], "higher") == (0, 1)
+        assert reproduced_stars([Pair(0.5, 0.9), Pair(0.5, 0.1, True)], "higher") == (0, 1)
 
     def test_without_the_best_nothing_compares(self):
         pairs = [Pair(None, 0.9), Pair(0.4, 0.1, True), Pair(0.5, 0.8)]
-        assert starred(pairs, "higher") == (0, 0)
+        assert reproduced_stars(pairs, "higher") == (0, 0)
 
     def test_starred_rows_without_ours_do_not_count(self):
         pairs = [Pair(0.5, 0.9), Pair(None, 0.1, True), Pair(0.4, 0.2, True)]
-        assert starred(pairs, "higher") == (1, 1)
+        assert reproduced_stars(pairs, "higher") == (1, 1)
 
     def test_several_best_values(self):
         best = [Pair(0.5, 0.9), Pair(0.3, 0.9), Pair(None, 0.9)]
-        assert starred([*best, Pair(0.4, 0.1, True)], "higher") == (0, 1)
-        assert starred([*best, Pair(0.2, 0.1, True)], "higher") == (1, 1)
+        assert reproduced_stars([*best, Pair(0.4, 0.1, True)], "higher") == (0, 1)
+        assert reproduced_stars([*best, Pair(0.2, 0.1, True)], "higher") == (1, 1)
 
     @pytest.mark.parametrize("direction", ["higher", "none"])
     def test_nothing_starred(self, direction):
-        assert starred([Pair(0.5, 0.9), Pair(0.4, 0.1)], direction) == (0, 0)
-        assert starred([], direction) == (0, 0)
+        assert reproduced_stars([Pair(0.5, 0.9), Pair(0.4, 0.1)], direction) == (0, 0)
+        assert reproduced_stars([], direction) == (0, 0)
 
 
 def test_what_the_paper_prints_in_percent_is_compared_as_a_fraction(result, score):
@@ -223,7 +230,7 @@ def test_what_the_paper_prints_in_percent_is_compared_as_a_fraction(result, scor
         "0 content words": [result("a", {"emb-average": score(0.25)})],
         "100 content words": [result("b", {"emb-average": score(0.3)})],
     }
-    table = beside(suite, suite.groups[0], found, {}, Rules()).table
+    table = compare_with_paper(suite, suite.groups[0], found, {}, Rules()).table
     cells = table.rows[0].cells  # printed: 23.43
     assert cells["emb-average"].value == 0.25
     assert cells["emb-average:printed"].value == pytest.approx(0.2343)
@@ -243,7 +250,7 @@ def test_a_measure_that_the_run_tells_stands_beside_the_printed_one(result):
         f"{words} content words": [result(label, {"word-recall": Score(recall, 0, "word-recall")})]
         for words, label, recall in ((0, "a", 0.5), (100, "b", 0.75))
     } | {"1000 content words": [result("c", {})]}
-    table = beside(suite, suite.groups[0], found, {}, Rules()).table
+    table = compare_with_paper(suite, suite.groups[0], found, {}, Rules()).table
     recalls = [row.cells["word-recall"] for row in table.rows[:3]]
     assert [cell.value for cell in recalls] == [0.5, 0.75, None]
     assert recalls[2].reason == "not scored"
@@ -254,7 +261,7 @@ class TestShares:
     SUITE = suites.load("dvs2s-speed")
 
     def cells(self, **results):
-        table = beside(self.SUITE, self.SUITE.groups[0], results, {}, Rules()).table
+        table = compare_with_paper(self.SUITE, self.SUITE.groups[0], results, {}, Rules()).table
         assert [row.label for row in table.rows[:2]] == ["S2SA", "DVS2S"]
         return [row.cells for row in table.rows[:2]]
 

@@ -69,7 +69,7 @@ def conversations_of():
 def everything(make_systems):
     """A grid beside printed values, with responses, decodings and divergences."""
     from dialbench.records import Decoding
-    from dialbench.reporting.tables.paper_comparison import beside
+    from dialbench.reporting.tables.paper_comparison import compare_with_paper
     from dialbench.reporting.tables.significance import Rules
     from dialbench.suites import suite as suites
 
@@ -81,7 +81,7 @@ def everything(make_systems):
     job = dataclasses.replace(results[0].job, decoding=Decoding("beam", 5.0))
     results.append(dataclasses.replace(results[0], job=job, scores=results[1].scores))
     rows = {row.name: [one] for row, one in zip(suite.rows, results, strict=False)}
-    made = beside(suite, suite.groups[0], rows, {}, Rules())
+    made = compare_with_paper(suite, suite.groups[0], rows, {}, Rules())
     return made, results, conversations_of()
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from dialbench.errors import InputError
 from dialbench.presets.preset import load as load_preset
-from dialbench.reproduction.parameters import count, counted
+from dialbench.reproduction.parameters import parameter_counts, parameter_table
 from dialbench.suites import suite as suites
 from dialbench.suites.suite import CountSuite
 from dialbench.systems import Registry
@@ -14,7 +14,7 @@ from dialbench.systems import Registry
 
 def counts(name: str, preset: str = "paper") -> dict[str, int]:
     (system,) = Registry().parse(name)
-    return count(system.build(load_preset(preset).system))
+    return parameter_counts(system.build(load_preset(preset).system))
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_what_has_no_model_has_no_count() -> None:
 def test_appendix_a1_follows_exactly() -> None:
     suite = suites.load("paraformer-a1")
     assert isinstance(suite, CountSuite)
-    table = counted(suite)
+    table = parameter_table(suite)
     found = {row.label: [cell.value for cell in row.cells.values()] for row in table.rows}
     assert found == {
         "RL attention": [1_030_144, 1_030_144, 0, 526_336],
@@ -100,4 +100,4 @@ def test_a_part_that_is_not_there_is_named(change: dict[str, str], message: str)
     assert isinstance(suite, CountSuite)
     first = suite.parts[0].model_copy(update=change)
     with pytest.raises(InputError, match=message):
-        counted(suite.model_copy(update={"parts": (first,)}))
+        parameter_table(suite.model_copy(update={"parts": (first,)}))

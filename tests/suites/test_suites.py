@@ -220,7 +220,7 @@ FAULTS_OF_MORE = {
         '"mine too"\ntable = "5"',
         "more.toml:extends.row[0].printed: unknown printed row",
     ),
-    "twice": ('"My system"', '"Alt"', "more.toml:row: 'Alt' is there twice"),
+    "twice": ('"My system"', '"Alt"', "more.toml:row: 'Alt' occurs twice"),
 }
 
 
@@ -278,13 +278,13 @@ FAULTS = {
         "",
         "mine.toml:row[1]: a row needs either system or absent",
     ),
-    "twice": ('label = "My system"', 'label = "Alt"', "mine.toml:row: 'Alt' is there twice"),
+    "twice": ('label = "My system"', 'label = "Alt"', "mine.toml:row: 'Alt' occurs twice"),
     "no rows": (
         MINE[MINE.index("[[row]]") :],
         "",
         "mine.toml:row: Field required",
     ),
-    "no TOML": ("[[group]]", "[[group]", "mine.toml: this is no TOML"),
+    "no TOML": ("[[group]]", "[[group]", "mine.toml: this is not TOML"),
     "a table of counts": ('table = "4"', 'table = "A.1"', "Table A.1 of paraformer has no columns"),
 }
 
@@ -323,10 +323,10 @@ def test_counts_cannot_be_run() -> None:
 
 
 def test_suites_are_found_by_what_they_stand_beside() -> None:
-    assert suites.beside("paraformer", "1") == "paraformer-1"
-    assert suites.beside("rl_transformer", "4") == "rl-4"
+    assert suites.suite_for("paraformer", "1") == "paraformer-1"
+    assert suites.suite_for("rl_transformer", "4") == "rl-4"
     with pytest.raises(InputError, match=r"table 3 of paraformer \(human evaluation\)"):
-        suites.beside("paraformer", "3")
+        suites.suite_for("paraformer", "3")
 
 
 @pytest.mark.parametrize("key", ["row", "column"])

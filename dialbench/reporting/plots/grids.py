@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dialbench.records import Cell, Column, Table
 from dialbench.reporting.plots.canvas import PALE, SKY, figure, style
 from dialbench.reporting.plots.values import there
-from dialbench.reporting.tables.paper_comparison import compared
+from dialbench.reporting.tables.paper_comparison import column_pairs
 from dialbench.reporting.tables.text_table import number
 from dialbench.text.cleaning import clean
 
@@ -49,7 +49,7 @@ def heat_maps(table: Table) -> Figure | None:
         None where the rows are no grid.
     """
     grid = _grid([row.label for row in table.rows])
-    lines = [list(of) for of in zip(*compared(table), strict=True)] or [list(table.columns)]
+    lines = [list(of) for of in zip(*column_pairs(table), strict=True)] or [list(table.columns)]
     filled = [place for place, of in enumerate(zip(*lines, strict=True)) if _any(table, of)]
     if grid is None or not filled:
         return None

@@ -13,7 +13,7 @@ from dialbench.records import Column, Table
 from dialbench.reporting.plots import labels
 from dialbench.reporting.plots.canvas import BLUE, GREY, VERMILION, figure, style
 from dialbench.reporting.plots.values import shortened, there
-from dialbench.reporting.tables.paper_comparison import Pair, agreement, compared
+from dialbench.reporting.tables.paper_comparison import Pair, column_pairs, rank_correlation
 from dialbench.reporting.tables.text_table import MINUS, number
 from dialbench.text.cleaning import clean
 
@@ -62,7 +62,7 @@ def rank_agreement(table: Table) -> Figure | None:
     Returns:
         None where no measure has three rows with both values.
     """
-    slopes = [(ours, _slopes(table, ours, printed)) for ours, printed in compared(table)]
+    slopes = [(ours, _slopes(table, ours, printed)) for ours, printed in column_pairs(table)]
     shown = [(column, of) for column, of in slopes if len(of) >= _FEWEST]
     if not shown:
         return None
@@ -122,7 +122,7 @@ def _end(first: str, second: str, x: float, place: float) -> labels.End:
 
 
 def _tau(slopes: Sequence[_Slope]) -> str:
-    value, _ = agreement([Pair(slope.ours, slope.printed) for slope in slopes])
+    value, _ = rank_correlation([Pair(slope.ours, slope.printed) for slope in slopes])
     if math.isnan(value):
         return "no order to compare"
     return f"tau-b {value:z.2f}".replace("-0", f"{MINUS}0")

@@ -1,7 +1,7 @@
-"""A paper's table made again: ours, what the paper printed, and the difference, row by row.
+"""Compares our values with those that a paper printed: ours, printed and difference a row.
 
 Below the rows stand, for every column, Kendall's tau-b between our order and the printed one,
-and how many of the differences that the paper stars have the same sign in ours. A star says
+and how many of the differences that the paper stars have the same sign in ours. A star means
 that a value differs significantly from the best one of its column.
 """
 
@@ -27,8 +27,8 @@ _PRINTED, _DIFFERENCE = "printed", "difference"
 
 
 @dataclass(frozen=True)
-class Beside:
-    """What came of one suite on one corpus.
+class PaperComparison:
+    """The tables of one suite on one corpus.
 
     Attributes:
         ours: our values under the paper's labels.
@@ -39,110 +39,119 @@ class Beside:
     table: Table
 
 
-def beside(
+def compare_with_paper(
     suite: Suite,
     group: Group,
     results: Mapping[str, Sequence[Result]],
     missing: Mapping[str, str],
     rules: Rules,
-) -> Beside:
-    """The table of one suite on one corpus.
+) -> PaperComparison:
+    """Compares the results of one suite on one corpus with the printed table.
 
     Args:
-        suite: rows, columns and the paper's table.
+        suite: its rows, columns and printed table.
         group: the corpus.
-        results: by the row's label, one a seed, all at one preset; rows that were not run are
-            left out, but there is one.
+        results: by the row's label, one a seed, all at one preset; at least one row. Rows that
+            were not run are left out.
         missing: why rows cannot be run, by label.
-        rules: what is significant in ours.
+        rules: when a difference of ours is significant.
     """
     printed = suite.printed_table()
-    columns = tuple(_ours(c, printed) for c in suite.columns if not c.absent)
+    columns = tuple(_our_column(c, printed) for c in suite.columns if not c.absent)
     name = suite.name if len(suite.groups) == 1 else f"{suite.name}-{group.dataset.lower()}"
     caption = f"{suite.summary} ({group.corpus}), beside {printed.label} of {suite.paper}"
-    known = results
+    values = results
     for column in suite.columns:
         if column.share_of:
-            known = _shares(column, known)
-    members = named_lines(known)
-    ours = fill(Table(name, caption, columns, ()), members, rules)
-    places = [place for asked in suite.columns for place in _places(asked, ours, printed)]
+            values = _as_shares(column, values)
+    groups = named_lines(values)
+    ours = fill(Table(name, caption, columns, ()), groups, rules)
+    column_pairs = [pair for c in suite.columns for pair in _column_pairs(c, ours, printed)]
     filled = {row.label: row for row in ours.rows}
-    rows = [_Printed(row, group, printed, filled.get(row.name)) for row in suite.rows]
-    said = _said(suite, group, rows, missing)
-    settings = _settings(group, {r.job.preset for members in results.values() for r in members})
+    row_pairs = [_RowPair(row, group, printed, filled.get(row.name)) for row in suite.rows]
+    presets = {result.job.preset for row in results.values() for result in row}
+    notes = [
+        *repetitions(groups),
+        *_paper_notes(suite, group, row_pairs, missing),
+        *_setting_notes(group, presets),
+        *ours.notes,
+    ]
     table = Table(
         name,
         caption,
-        tuple(column for place in places for column in place.columns()),
-        (*(_row(row, places, missing) for row in rows), *_agreement(rows, places)),
-        tuple(dict.fromkeys([*repetitions(members), *said, *settings, *ours.notes])),
+        tuple(column for pair in column_pairs for column in pair.columns()),
+        (
+            *(_row(row, column_pairs, missing) for row in row_pairs),
+            *_agreement_rows(row_pairs, column_pairs),
+        ),
+        tuple(dict.fromkeys(notes)),
     )
-    return Beside(ours, table)
+    return PaperComparison(ours, table)
 
 
-def _shares(
+def _as_shares(
     column: SuiteColumn, results: Mapping[str, Sequence[Result]]
 ) -> dict[str, list[Result]]:
-    """The results with the column's measure as a share of one row's mean over its seeds."""
-    name, of = column.metric, column.share_of
-    found = [r.scores[name] for r in results.get(of, ()) if name in r.scores]
-    whole = [score.value for score in found if score.available]
-    mean = sum(whole) / len(whole) if sum(whole) > 0 else math.nan
+    """The results with the column's metric divided by one row's mean over its seeds."""
+    name, base = column.metric, column.share_of
+    scores = [r.scores[name] for r in results.get(base, ()) if name in r.scores]
+    values = [score.value for score in scores if score.available]
+    mean = sum(values) / len(values) if sum(values) > 0 else math.nan
 
     def shared(result: Result) -> Result:
         if name not in result.scores:
             return result
         score = result.scores[name]
-        reason = score.reason or ("" if mean > 0 else f"there is no value of {of}")
-        share = Score(score.value / mean, 0, f"{score.signature}|share of:{of}", reason=reason)
+        reason = score.reason or ("" if mean > 0 else f"there is no value of {base}")
+        share = Score(score.value / mean, 0, f"{score.signature}|share of:{base}", reason=reason)
         return replace(result, scores={**result.scores, name: share})
 
     return {label: [shared(result) for result in row] for label, row in results.items()}
 
 
-def _ours(asked: SuiteColumn, printed: PrintedTable) -> Column:
+def _our_column(column: SuiteColumn, printed: PrintedTable) -> Column:
     """Our column, at the precision of the printed one."""
-    place = printed.columns.index(asked.printed)
-    cells = (row.printed[place].rstrip("*%") for row in printed.rows)
+    number = printed.columns.index(column.printed)
+    cells = (row.printed[number].rstrip("*%") for row in printed.rows)
     digits = max(len(cell.partition(".")[2]) for cell in cells)
     return replace(
-        column_of(asked.metric),
-        title=asked.heading,
+        column_of(column.metric),
+        title=column.heading,
         digits=digits,
-        percent=asked.percent,
+        percent=column.percent,
         group="",
     )
 
 
 @dataclass(frozen=True)
-class _Printed:
-    """A row of the suite, what the paper printed in it and what we have."""
+class _RowPair:
+    """A row of the suite with the printed table and our row; `ours` is None if it was not run."""
 
-    asked: SuiteRow
+    row: SuiteRow
     group: Group
     table: PrintedTable
     ours: Row | None
 
-    def cell(self, place: int) -> Cell:
-        """The printed cell of the column number `place`."""
-        row = self.table.row(self.asked.printed, self.group.dataset) if self.asked.printed else None
-        if row is None:
+    def printed_cell(self, number: int) -> Cell:
+        """The cell in column `number` of the printed table."""
+        label = self.row.printed
+        printed = self.table.row(label, self.group.dataset) if label else None
+        if printed is None:
             return Cell(reason="not printed")
-        text = row.printed[place].rstrip("*")
-        return Cell(row.values[place], significant=row.star[place], text=text)
+        text = printed.printed[number].rstrip("*")
+        return Cell(printed.values[number], significant=printed.star[number], text=text)
 
 
 @dataclass(frozen=True)
-class _Place:
-    """A column of ours and the printed column it stands beside."""
+class _ColumnPair:
+    """A column of ours and the printed column beside it."""
 
     ours: Column
-    asked: SuiteColumn
+    column: SuiteColumn
     table: PrintedTable
 
     def columns(self) -> Iterator[Column]:
-        """Ours, printed, difference, under one heading."""
+        """The columns ours, printed and difference under one heading."""
         column = replace(self.ours, group=self.ours.title)
         yield replace(column, title="ours")
         yield replace(column, name=self.name(_PRINTED), title="printed", direction="none")
@@ -152,8 +161,8 @@ class _Place:
         """The name of one of the columns beside ours."""
         return f"{self.ours.name}:{part}"
 
-    def cells(self, row: _Printed) -> dict[str, Cell]:
-        """What stands under this heading in a row."""
+    def cells(self, row: _RowPair) -> dict[str, Cell]:
+        """The cells under this heading in a row."""
         ours, printed = self.our_cell(row), self.printed_cell(row)
         return {
             self.ours.name: ours,
@@ -161,15 +170,15 @@ class _Place:
             self.name(_DIFFERENCE): self._difference(ours, printed),
         }
 
-    def our_cell(self, row: _Printed) -> Cell:
-        """Our value; none where the measure or the row is not here."""
-        if self.asked.absent:
-            return Cell(reason=self.asked.absent)
+    def our_cell(self, row: _RowPair) -> Cell:
+        """Our value; none where we lack the metric or the row."""
+        if self.column.absent:
+            return Cell(reason=self.column.absent)
         return row.ours.cells[self.ours.name] if row.ours else Cell(reason="not run")
 
-    def printed_cell(self, row: _Printed) -> Cell:
+    def printed_cell(self, row: _RowPair) -> Cell:
         """The printed value, as a fraction where ours is one."""
-        cell = row.cell(self.table.columns.index(self.asked.printed))
+        cell = row.printed_cell(self.table.columns.index(self.column.printed))
         return cell if cell.value is None else replace(cell, value=cell.value / scale(self.ours))
 
     def _difference(self, ours: Cell, printed: Cell) -> Cell:
@@ -179,8 +188,8 @@ class _Place:
         text = f"{value * scale(self.ours):+z.{self.ours.digits}f}".replace("-", MINUS)
         return Cell(value, text=text)
 
-    def pairs(self, rows: Sequence[_Printed]) -> list[Pair]:
-        """The printed rows with ours."""
+    def pairs(self, rows: Sequence[_RowPair]) -> list[Pair]:
+        """The values of all printed rows with ours."""
         cells = ((self.our_cell(row), self.printed_cell(row)) for row in rows)
         return [
             Pair(ours.value, printed.value, printed.significant)
@@ -191,30 +200,30 @@ class _Place:
 
 @dataclass(frozen=True)
 class Pair:
-    """A row's two values in one column, and whether the paper stars its own."""
+    """A row's two values in one column, and whether the printed one has a star."""
 
     ours: float | None
     printed: float
     star: bool = False
 
 
-def compared(table: Table) -> list[tuple[Column, Column]]:
-    """Our columns of a table each with the printed one beside it; [] of any other table."""
+def column_pairs(table: Table) -> list[tuple[Column, Column]]:
+    """Our columns of a table, each with the printed one beside it; [] where there are none."""
     columns = {column.name: column for column in table.columns}
-    printed = ((column, columns.get(f"{column.name}:{_PRINTED}")) for column in table.columns)
-    return [(ours, theirs) for ours, theirs in printed if theirs is not None]
+    pairs = ((column, columns.get(f"{column.name}:{_PRINTED}")) for column in table.columns)
+    return [(ours, printed) for ours, printed in pairs if printed is not None]
 
 
-def agreement(pairs: Sequence[Pair]) -> tuple[float, int]:
-    """Kendall's tau-b between both orders of the rows that have both values, and how many.
+def rank_correlation(pairs: Sequence[Pair]) -> tuple[float, int]:
+    """Kendall's tau-b between our values and the printed ones, and over how many rows.
 
-    tau-b is NaN where there is no order to compare.
+    tau-b is NaN where either side has no two different values.
     """
     both = [(pair.ours, pair.printed) for pair in pairs if pair.ours is not None]
     return kendall_tau_b([ours for ours, _ in both], [printed for _, printed in both]), len(both)
 
 
-def starred(pairs: Sequence[Pair], direction: str) -> tuple[int, int]:
+def reproduced_stars(pairs: Sequence[Pair], direction: str) -> tuple[int, int]:
     """How many starred differences from the printed best value have the same sign in ours.
 
     Args:
@@ -236,80 +245,80 @@ def starred(pairs: Sequence[Pair], direction: str) -> tuple[int, int]:
     return (len(same), len(stars)) if best else (0, 0)
 
 
-def _places(asked: SuiteColumn, ours: Table, printed: PrintedTable) -> list[_Place]:
-    """A column of the suite: one of ours for each signature of its measure."""
-    if asked.absent:
-        return [_Place(_ours(asked, printed), asked, printed)]
-    columns = (c for c in ours.columns if c.name.partition(":")[0] == asked.metric)
-    return [_Place(column, asked, printed) for column in columns]
+def _column_pairs(column: SuiteColumn, ours: Table, printed: PrintedTable) -> list[_ColumnPair]:
+    """A column of the suite: one of ours for each signature of its metric."""
+    if column.absent:
+        return [_ColumnPair(_our_column(column, printed), column, printed)]
+    named = (c for c in ours.columns if c.name.partition(":")[0] == column.metric)
+    return [_ColumnPair(our_column, column, printed) for our_column in named]
 
 
-def _row(row: _Printed, places: Sequence[_Place], missing: Mapping[str, str]) -> Row:
-    cells = {name: cell for place in places for name, cell in place.cells(row).items()}
+def _row(row: _RowPair, column_pairs: Sequence[_ColumnPair], missing: Mapping[str, str]) -> Row:
+    cells = {name: cell for pair in column_pairs for name, cell in pair.cells(row).items()}
     if row.ours:
         return Row(row.ours.label, cells, row.ours.ranked, row.ours.status)
     return Row(
-        row.asked.name, cells, status="not available" if row.asked.name in missing else "not run"
+        row.row.name, cells, status="not available" if row.row.name in missing else "not run"
     )
 
 
-def _agreement(rows: Sequence[_Printed], places: Sequence[_Place]) -> Iterator[Row]:
+def _agreement_rows(rows: Sequence[_RowPair], column_pairs: Sequence[_ColumnPair]) -> Iterator[Row]:
     tau, stars = {}, {}
-    for place in places:
-        pairs = place.pairs(rows)
-        name = place.name(_DIFFERENCE)
+    for column_pair in column_pairs:
+        pairs = column_pair.pairs(rows)
+        name = column_pair.name(_DIFFERENCE)
         tau[name] = _tau(pairs)
-        same, count = starred(pairs, place.ours.direction)
+        same, count = reproduced_stars(pairs, column_pair.ours.direction)
         stars[name] = Cell(same / count, text=f"{same} of {count}") if count else Cell()
     yield Row(TAU, tau, ranked=False)
     yield Row(STARS, stars, ranked=False)
 
 
 def _tau(pairs: Sequence[Pair]) -> Cell:
-    value, count = agreement(pairs)
+    value, count = rank_correlation(pairs)
     if math.isnan(value):
         return Cell(reason="there is no order to compare")
     return Cell(value, text=f"{value:z.2f} ({count})".replace("-", MINUS))
 
 
-def _said(
-    suite: Suite, group: Group, rows: Sequence[_Printed], missing: Mapping[str, str]
+def _paper_notes(
+    suite: Suite, group: Group, rows: Sequence[_RowPair], missing: Mapping[str, str]
 ) -> Iterator[str]:
     printed = suite.printed_table()
     level = f" (p < {printed.p_threshold:g})" if printed.p_threshold else ""
     stars = any(star for row in printed.rows for star in row.star)
-    marks = f"* there: {printed.significance_test}{level}" if stars else "it stars nothing"
-    yield f"Printed: {printed.label}, {printed.paper_title}, {group.dataset}; {marks}."
+    test = f"its *: {printed.significance_test}{level}" if stars else "no value starred"
+    yield f"Printed: {printed.label}, {printed.paper_title}, {group.dataset}; {test}."
     if group.instead_of:
         yield (
-            f"Ours is on {group.corpus}, the paper's on {group.dataset}: neither values nor "
-            "differences say how well the paper is reproduced."
+            f"Ours is on {group.corpus}, the paper's on {group.dataset}: the values are not "
+            "comparable."
         )
-    yield f"{TAU}: between our order and the printed one, over so many rows that have both."
+    yield f"{TAU}: between our order and the printed one (number of rows with both values)."
     if stars:
         yield (
-            f"{STARS}: of the printed differences from the best of a column that the paper "
-            "stars, those with the same sign in ours."
+            f"{STARS}: of the differences from the best of a column that the paper stars, "
+            "those with the same sign in ours."
         )
     for column in suite.columns:
         for text in (column.absent and f"no value of ours ({column.absent})", column.note):
             if text:
                 yield f"{column.heading}: {text}."
     for row in rows:
-        yield from _of_row(row, missing)
+        yield from _row_notes(row, missing)
     yield from suite.notes
 
 
-def _settings(group: Group, presets: Set[str]) -> Iterator[str]:
+def _setting_notes(group: Group, presets: Set[str]) -> Iterator[str]:
     for name in sorted(presets & group.settings.keys()):
-        written = ", ".join(f"{key}={value}" for key, value in group.settings[name].items())
-        yield f"In place of the values of preset {name}: {written}."
+        values = ", ".join(f"{key}={value}" for key, value in group.settings[name].items())
+        yield f"Settings in place of those of preset {name}: {values}."
 
 
-def _of_row(row: _Printed, missing: Mapping[str, str]) -> Iterator[str]:
-    if row.asked.name in missing:
-        yield f"{row.asked.name}: not available ({missing[row.asked.name]})."
+def _row_notes(row: _RowPair, missing: Mapping[str, str]) -> Iterator[str]:
+    if row.row.name in missing:
+        yield f"{row.row.name}: not available ({missing[row.row.name]})."
     elif row.ours is None:
-        yield f"{row.asked.name}: not run."
-    if row.asked.note:
-        yield f"{row.asked.name}: {row.asked.note}."
+        yield f"{row.row.name}: not run."
+    if row.row.note:
+        yield f"{row.row.name}: {row.row.note}."
