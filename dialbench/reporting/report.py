@@ -1,4 +1,4 @@
-"""A report on disk: every table in every format, the plots, and the page that holds them all."""
+"""Writes a report: every table in every format, the plots, and the page with all of them."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ def write(
     conversations: bool = True,
     standalone: bool = False,
 ) -> list[Path]:
-    """Writes `TABLE.tex` and so on, `TABLE-MEASURE.png`, `CORPUS-training.png`, `report.html`.
+    """Writes `TABLE.tex` and so on, `TABLE-METRIC.png`, `CORPUS-training.png`, `report.html`.
 
     The same tables and results give the same bytes. Each file is there whole or not at all.
 
-    Topics that systems tell make tables of words, CORPUS-topics, in all formats but csv.
+    Topics of systems make tables of words, CORPUS-topics, in all formats but csv.
 
     Args:
-        tables: what `tables.build` made.
-        results: whose learning curves and responses are drawn, and whose settings the page tells.
+        tables: as `results.build` makes them.
+        results: whose learning curves and responses are plotted and whose settings are listed.
         folder: where to write; made if it is missing.
         formats: any of `FORMATS`; html is one page with everything.
-        ours: of each table, our values alone, which are drawn; by default the tables.
-        read: gives the responses of a job; without it plots and page do without them.
+        ours: each table with our values alone, for bar charts; by default the tables.
+        read: reads the responses of a job; without it plots and page have none.
         conversations: whether the page holds contexts and responses.
         standalone: whether every table is typeset as `TABLE.pdf` too.
 
@@ -64,8 +64,8 @@ def write(
     """
     from dialbench.files.atomic import atomic_write
 
-    wanted = list(dict.fromkeys(formats))
-    for format in wanted:
+    unique_formats = list(dict.fromkeys(formats))
+    for format in unique_formats:
         if format not in FORMATS:
             raise UnknownName.of("format", format, FORMATS, where="--formats")
     named = _named(tables)
@@ -76,7 +76,7 @@ def write(
     words = _named(topic_words(results), [table.name for table in named])
     report = _Report(named, mine, words, results, read, conversations)
     paths = []
-    files = report.files(wanted)
+    files = report.files(unique_formats)
     for name, data in chain(files, report.pages()) if standalone else files:
         atomic_write(folder / name, data)
         paths.append(folder / name)
@@ -85,7 +85,7 @@ def write(
 
 @dataclass(frozen=True)
 class _Report:
-    """What `write` was given, every table under a name of its own."""
+    """The arguments of `write`, every table under a unique name."""
 
     tables: Sequence[Table]
     ours: Sequence[Table]
@@ -95,8 +95,8 @@ class _Report:
     conversations: bool
 
     @cached_property
-    def answers(self) -> list[Conversations]:
-        """What every row answered, as far as it can be read."""
+    def responses(self) -> list[Conversations]:
+        """The responses of every row; [] without `read`."""
         from dialbench.reporting.page.conversations import gather
 
         return gather(self.results, self.read) if self.read else []
@@ -111,10 +111,10 @@ class _Report:
             for format in texts:
                 if format != _VALUES:
                     yield f"{table.name}.{format}", render.render(table, format)
-        drawn = [format for format in formats if format in PLOTS]
-        figures = dict(self.figures()) if drawn or _PAGE in formats else {}
+        fig = [format for format in formats if format in PLOTS]
+        figures = dict(self.figures()) if fig or _PAGE in formats else {}
         for name, figure in figures.items():
-            for format in drawn:
+            for format in fig:
                 yield f"{name}.{format}", canvas.encode(figure, format)
         if _PAGE in formats:
             yield "report.html", self.page(figures)
@@ -125,13 +125,13 @@ class _Report:
             yield f"{table.name}.pdf", typeset.pdf(render.render(table, "tex"))
 
     def figures(self) -> Iterator[tuple[str, Figure]]:
-        """The plots under names that neither a table nor another plot has."""
+        """The plots under names that no table and no other plot has."""
         from dialbench.reporting.plots.draw import plots
 
-        taken = [table.name for table in (*self.tables, *self.words)]
-        for stem, figure in plots(self.tables, self.ours, self.results, self.answers):
-            taken.append(_free(stem, taken))
-            yield taken[-1], figure
+        used_names = [table.name for table in (*self.tables, *self.words)]
+        for stem, figure in plots(self.tables, self.ours, self.results, self.responses):
+            used_names.append(_unused_name(stem, used_names))
+            yield used_names[-1], figure
 
     def page(self, figures: Mapping[str, Figure]) -> str:
         """The page with everything."""
@@ -142,23 +142,23 @@ class _Report:
             slug(f"{table.name}-{column.name}") for table in self.ours for column in table.columns
         }
         drawings = [drawing(name, figure, bars=name in bars) for name, figure in figures.items()]
-        shown = self.answers if self.read and self.conversations else None
+        shown = self.responses if self.read and self.conversations else None
         tables, ours = ((*part, *self.words) for part in (self.tables, self.ours or self.tables))
         return page(tables, ours, self.results, drawings, shown)
 
 
-def _named(tables: Sequence[Table], taken: Iterable[str] = ()) -> list[Table]:
-    """The tables under names that can stand side by side, and beside `taken`, in a folder."""
+def _named(tables: Sequence[Table], used_names: Iterable[str] = ()) -> list[Table]:
+    """The tables under names that differ from each other and from `used_names`."""
     named: dict[str, Table] = {}
-    others = list(taken)
+    used = list(used_names)
     for table in tables:
-        name = _free(slug(table.name), [*others, *named])
+        name = _unused_name(slug(table.name), [*used, *named])
         named[name] = dataclasses.replace(table, name=name)
     return list(named.values())
 
 
-def _free(stem: str, taken: Iterable[str]) -> str:
-    lowered = {name.lower() for name in taken}
+def _unused_name(stem: str, used_names: Iterable[str]) -> str:
+    lowered = {name.lower() for name in used_names}
     number = 2
     name = stem
     while name.lower() in lowered:

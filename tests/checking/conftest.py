@@ -29,7 +29,7 @@ def _scores(values: Mapping[str, Any]) -> dict[str, ScoreFields]:
 
 @pytest.fixture
 def entry() -> Callable[..., Entry]:
-    """Makes an entry; scores are values by measure, or whole fields."""
+    """Makes an entry; scores are values by metric, or whole fields."""
 
     def make(
         system: str = "echo",

@@ -50,7 +50,7 @@ def test_counts_are_compared_exactly(moved: Callable[..., Comparison], metric: s
 
 
 @pytest.mark.parametrize("metric", ["bleu-1", "intra-dist-1", "emb-average", "mtld"])
-def test_other_measures_may_round(moved: Callable[..., Comparison], metric: str) -> None:
+def test_other_metrics_may_round(moved: Callable[..., Comparison], metric: str) -> None:
     assert moved({metric: 0.3}, {metric: 0.3 * (1 + 0.9e-6)}).ok
     assert not moved({metric: 0.3}, {metric: 0.3 * (1 + 1.1e-6)}).ok
     assert not moved({metric: 0.0}, {metric: 1e-300}).ok
@@ -93,7 +93,7 @@ def test_a_move_is_told_in_half_widths_of_the_interval_where_there_is_one_seed(
     assert (cell.unit, cell.deviations) == ("interval", pytest.approx(2.5))
 
 
-def test_an_interval_that_is_only_rounding_measures_nothing(
+def test_an_interval_of_rounding_alone_is_no_unit(
     moved: Callable[..., Comparison],
 ) -> None:
     old = {"value": 4.0, "interval": (4.0 - 1e-15, 4.0 + 1e-15)}
@@ -296,7 +296,7 @@ def test_what_does_not_vary_over_seeds_may_not_move(entry: Make, snapshot: Snap)
     assert not compare(snapshot(*old), snapshot(entry(seed=3, scores={"dist-1": 0.51}))).ok
 
 
-def test_one_seed_measures_no_spread(entry: Make, snapshot: Snap) -> None:
+def test_one_seed_has_no_standard_deviation(entry: Make, snapshot: Snap) -> None:
     comparison = compare(
         snapshot(entry(seed=1)), snapshot(entry(seed=2, scores={"dist-1": 0.500001}))
     )
@@ -369,14 +369,16 @@ def test_of_some_seeds_the_others_are_neither_missing_nor_added(
     ]
 
 
-def test_the_seeds_that_were_not_run_measure_the_deviation(entry: Make, snapshot: Snap) -> None:
+def test_the_seeds_that_were_not_run_give_the_standard_deviation(
+    entry: Make, snapshot: Snap
+) -> None:
     old = snapshot(*(entry(seed=s, scores={"dist-1": v}) for s, v in VARYING.items()))
     cell = only(compare(old, snapshot(entry(seed=1, scores={"dist-1": 0.4})), seeds=[1]))
     assert (cell.unit, cell.deviations) == ("seeds", pytest.approx(3.0))  # from 0.1, by 0.1 each
 
 
 @pytest.mark.parametrize("share", [-1.001, -0.999, 0.999, 1.001])
-def test_elsewhere_the_seeds_that_were_not_run_give_the_spread(
+def test_elsewhere_seeds_that_were_not_run_add_to_the_standard_deviation(
     entry: Make, snapshot: Snap, share: float
 ) -> None:
     there = {"circumstances": GPU, "device": GPU["device"], "weights": {}}

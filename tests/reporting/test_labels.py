@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialbench.reporting.plots import canvas, labels
-from dialbench.reporting.plots.labels import Box, End, apart, place
+from dialbench.reporting.plots.labels import Box, End, place_labels, spaced_heights
 
 PAGE = Box(0, 0, 400, 300)
 
@@ -24,14 +24,14 @@ def boxes_of(points, sizes, spots):
 
 
 def test_a_lone_label_stands_right_beside_its_point():
-    (spot,) = place([(200, 150)], [(40, 10)], PAGE)
+    (spot,) = place_labels([(200, 150)], [(40, 10)], PAGE)
     assert spot.distance == 4
     assert math.hypot(*spot.near) < 6
 
 
 def test_labels_of_the_same_point_find_different_places():
     points, sizes = [(200, 150)] * 12, [(60, 10)] * 12
-    boxes = boxes_of(points, sizes, place(points, sizes, PAGE))
+    boxes = boxes_of(points, sizes, place_labels(points, sizes, PAGE))
     assert all(a.overlap(b) == 0 for a, b in itertools.combinations(boxes, 2))
 
 
@@ -39,7 +39,7 @@ def test_labels_stay_on_the_page_and_off_the_points():
     generator = np.random.default_rng(0)
     points = [(float(x), float(y)) for x, y in generator.random((15, 2)) * (400, 300)]
     sizes = [(50, 10)] * 15
-    boxes = boxes_of(points, sizes, place(points, sizes, PAGE))
+    boxes = boxes_of(points, sizes, place_labels(points, sizes, PAGE))
     assert all(box.overlap(PAGE) == pytest.approx(500) for box in boxes)
     for box, (x, y) in itertools.product(boxes, points):
         assert not (box.left < x < box.right and box.bottom < y < box.top)
@@ -47,7 +47,7 @@ def test_labels_stay_on_the_page_and_off_the_points():
 
 def test_a_label_keeps_off_an_obstacle():
     wall = Box(200, 100, 300, 200)
-    (spot,) = place([(199, 150)], [(40, 10)], PAGE, [wall])
+    (spot,) = place_labels([(199, 150)], [(40, 10)], PAGE, [wall])
     assert Box.around(199 + spot.x, 150 + spot.y, 40, 10).overlap(wall) == 0
 
 
@@ -58,45 +58,47 @@ def test_overlap_by_hand():
 
 
 def test_heights_by_hand():
-    assert apart([], 1) == []
-    assert apart([3.0, 0.0, 9.0], 2) == [3, 0, 9]
-    assert apart([5.0, 5.0], 2) == [4, 6]
-    assert apart([0.0, 0.5, 4.0], 2) == [-0.75, 1.25, 4]
+    assert spaced_heights([], 1) == []
+    assert spaced_heights([3.0, 0.0, 9.0], 2) == [3, 0, 9]
+    assert spaced_heights([5.0, 5.0], 2) == [4, 6]
+    assert spaced_heights([0.0, 0.5, 4.0], 2) == [-0.75, 1.25, 4]
 
 
 @given(st.lists(st.floats(-100, 100), max_size=12), st.floats(0.1, 20))
-def test_heights_keep_their_order_and_their_distance(wanted, gap):
-    found = apart(wanted, gap)
-    order = sorted(range(len(wanted)), key=wanted.__getitem__)
+def test_heights_keep_their_order_and_their_distance(targets, gap):
+    found = spaced_heights(targets, gap)
+    order = sorted(range(len(targets)), key=targets.__getitem__)
     steps = np.diff([found[i] for i in order])
     assert np.all(steps >= gap - 1e-9)
 
 
 @given(st.lists(st.floats(-100, 100), min_size=1, max_size=8), st.floats(0.1, 20))
-def test_heights_are_those_of_isotonic_regression(wanted, gap):
+def test_heights_are_those_of_isotonic_regression(targets, gap):
     from sklearn.isotonic import IsotonicRegression
 
-    below = gap * np.arange(len(wanted))
-    fitted = IsotonicRegression().fit_transform(below, np.sort(wanted) - below) + below
-    assert sorted(apart(wanted, gap)) == pytest.approx(fitted.tolist(), abs=1e-6)
+    below = gap * np.arange(len(targets))
+    fitted = IsotonicRegression().fit_transform(below, np.sort(targets) - below) + below
+    assert sorted(spaced_heights(targets, gap)) == pytest.approx(fitted.tolist(), abs=1e-6)
 
 
 @given(st.lists(st.floats(-10, 10), min_size=1, max_size=8), st.floats(0.1, 3))
-def test_heights_within_bounds_are_those_of_bounded_isotonic_regression(wanted, gap):
+def test_heights_within_bounds_are_those_of_bounded_isotonic_regression(targets, gap):
     from sklearn.isotonic import IsotonicRegression
 
-    below = gap * np.arange(len(wanted))
+    below = gap * np.arange(len(targets))
     high = 5 + below[-1]
     bounded = IsotonicRegression(y_min=-5, y_max=5)
-    fitted = bounded.fit_transform(below, np.sort(wanted) - below) + below
-    assert sorted(apart(wanted, gap, (-5, high))) == pytest.approx(fitted.tolist(), abs=1e-6)
+    fitted = bounded.fit_transform(below, np.sort(targets) - below) + below
+    assert sorted(spaced_heights(targets, gap, (-5, high))) == pytest.approx(
+        fitted.tolist(), abs=1e-6
+    )
 
 
 def test_a_column_of_names_stands_beside_the_axes_without_touching():
     with canvas.style():
         figure, axes = canvas.figure(5, 4)
         axes.set_ylim(0, 1)
-        labels.column(axes, [End(f"name {i}", 1, 0.5 + i / 1000) for i in range(9)], 0.06)
+        labels.write_column(axes, [End(f"name {i}", 1, 0.5 + i / 1000) for i in range(9)], 0.06)
         figure.canvas.draw()
     heights = [note.xyann[1] for note in axes.texts]
     assert np.all(np.diff(heights) > 0.0599)

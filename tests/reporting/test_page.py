@@ -14,7 +14,7 @@ import numpy as np
 
 from dialbench.records import Cell, Column, Example, Responses, Row, Score, Table
 from dialbench.reporting.page.content import findings, licence, section, settings
-from dialbench.reporting.page.conversations import Answers, Conversations, gather, pack
+from dialbench.reporting.page.conversations import Conversations, SystemResponses, gather, pack
 from dialbench.reporting.page.drawing import drawing
 from dialbench.reporting.page.render import page
 from dialbench.reporting.report import write
@@ -28,9 +28,9 @@ def unpacked(data):
     return json.loads(gzip.decompress(base64.b64decode(data)))
 
 
-def said(label, texts, ranked=True, **values):
+def system_responses(label, texts, ranked=True, **values):
     arrays = {name: np.asarray(array, dtype=float) for name, array in values.items()}
-    return Answers(label, ranked, 1, 1, texts, arrays)
+    return SystemResponses(label, ranked, 1, 1, texts, arrays)
 
 
 def examples(dialogues=3, turns=4):
@@ -46,7 +46,7 @@ def examples(dialogues=3, turns=4):
 def conversations(*systems, title="demo"):
     few = examples()
     return Conversations(
-        title, few, systems or [said("a", [f"answer {n}" for n in range(len(few))])]
+        title, few, systems or [system_responses("a", [f"answer {n}" for n in range(len(few))])]
     )
 
 
@@ -142,7 +142,7 @@ def test_settings_tell_everything_that_a_row_depends_on(result):
         result("a", seed=seed, training=training, facts={"parameters": 1234}) for seed in (2, 1)
     ]
     (row,) = settings(rows)
-    assert (row.seeds, row.learnt, row.parameters) == ("1, 2", "40,000", "1,234")
+    assert (row.seeds, row.trained_on, row.parameters) == ("1, 2", "40,000", "1,234")
     assert ("training.config.hidden", "192") in row.all
     assert ("training.config.betas", "0.9, 0.99") in row.all
 
@@ -160,7 +160,9 @@ def test_licences_tell_what_may_be_passed_on():
 def test_every_text_stands_once_and_reads_back():
     few = examples()
     texts = ["same"] * (len(few) - 1) + ["other"]
-    plain = conversations(said("a", texts, length=[2.0] * len(few))).plain(range(len(few)))
+    plain = conversations(system_responses("a", texts, length=[2.0] * len(few))).as_json(
+        range(len(few))
+    )
     assert len(plain["turns"]) == len(set(plain["turns"])) == 12
     for number, example in enumerate(few):
         for key in ("context", "references"):
@@ -175,19 +177,23 @@ def test_values_are_hundredths_or_counts_and_gaps_stay_gaps():
     few = len(examples())
     shares = [0.126, float("nan"), *[1.0] * (few - 2)]
     plain = conversations(
-        said("a", ["x"] * few, length=[7.0] * few, meteor=shares), said("b", ["x"] * few)
-    ).plain([0, 1, 2])
+        system_responses("a", ["x"] * few, length=[7.0] * few, meteor=shares),
+        system_responses("b", ["x"] * few),
+    ).as_json([0, 1, 2])
     digits = [(one["name"], one["title"], one["digits"]) for one in plain["measures"]]
     assert digits == [("length", "Length", 0), ("meteor", "METEOR", 2)]
     assert plain["systems"][0]["values"] == [[7, 7, 7], [13, None, 100]]
     assert plain["systems"][1]["values"] == [None, None]
 
 
-def test_a_measure_without_any_value_is_not_shown():
+def test_a_metric_without_any_value_is_not_shown():
     few = len(examples())
     none = [float("nan")] * few
-    systems = [said("a", ["x"] * few, meteor=none, ue=none), said("b", ["x"] * few, ue=[0.0] * few)]
-    plain = conversations(*systems).plain([0])
+    systems = [
+        system_responses("a", ["x"] * few, meteor=none, ue=none),
+        system_responses("b", ["x"] * few, ue=[0.0] * few),
+    ]
+    plain = conversations(*systems).as_json([0])
     assert [one["name"] for one in plain["measures"]] == ["ue"]
     assert [one["values"] for one in plain["systems"]] == [[[None]], [[0]]]
 
@@ -209,7 +215,7 @@ def test_answers_to_the_same_contexts_stand_together(result):
         return Responses(job, few, texts, 1.0, "cpu")
 
     first, second = gather(jobs, read)
-    assert (first.of_several, second.of_several) == (True, False)
+    assert (first.has_several_seeds, second.has_several_seeds) == (True, False)
     assert [system.label for system in first.systems] == ["a", "b"]
     assert first.systems[0].texts[3] == "a 1 3"
     assert list(first.systems[0].values) == ["m"]
@@ -217,7 +223,7 @@ def test_answers_to_the_same_contexts_stand_together(result):
 
 
 def test_typical_answers_are_the_most_frequent_ones():
-    system = said("a", ["x", "y", "x", "\u202ez\n", "x", "y", "w" * 500])
+    system = system_responses("a", ["x", "y", "x", "\u202ez\n", "x", "y", "w" * 500])
     assert system.different == 4
     assert system.frequent()[:2] == [("x", 3), ("y", 2)]
     assert system.frequent()[2] == ("z", 1)
@@ -231,7 +237,7 @@ def large(seed, dialogues=150, systems=4):
         "large",
         many,
         [
-            said(
+            system_responses(
                 str(number),
                 [" ".join(f"w{word}" for word in text) for text in texts],
                 meteor=generator.random(len(many)),
@@ -260,16 +266,16 @@ def test_a_large_store_is_sampled_by_whole_dialogues_evenly():
 def test_a_page_keeps_to_its_limit_and_says_what_it_left_out(table):
     everything = large(1)
     full = whole([table], (), (), [everything])
-    assert "contexts are here" not in full
+    assert "contexts are shown" not in full
     limit = len(full.encode("utf-8")) - 20_000
     small = whole([table], (), (), [everything], limit=limit)
     assert len(small.encode("utf-8")) <= limit
-    assert re.search(r"large: \d{2,3} of 600 contexts are here", small)
+    assert re.search(r"large: \d{2,3} of 600 contexts are shown", small)
 
 
 def test_where_nothing_fits_the_page_says_so(table):
     html = whole([table], (), (), [conversations()], limit=1000)
-    assert "there was no room for them" in html
+    assert "they do not fit into the page" in html
     assert 'class="packed"' not in html
 
 
@@ -320,7 +326,7 @@ def hostile_page(**more):
         (Row(HOSTILE, {"m": Cell(0.5, reason=HOSTILE)}),),
         (HOSTILE,),
     )
-    systems = [said(HOSTILE, [HOSTILE] * few, m=[0.5] * few)]
+    systems = [system_responses(HOSTILE, [HOSTILE] * few, m=[0.5] * few)]
     return whole([table], (), (), [conversations(*systems, title=HOSTILE)], **more)
 
 

@@ -261,7 +261,7 @@ def test_hostile_responses_are_shown_and_never_run(browser, make_page):
     path = make_page({HOSTILE: [HOSTILE] * CONTEXTS}, label=HOSTILE, notes=(HOSTILE,))
     browser.open(path)
     search(browser, "onerror")
-    cell = browser.run("document.querySelector('.conversation td.said').textContent")
+    cell = browser.run("document.querySelector('.conversation td.response').textContent")
     assert cell == HOSTILE
     assert browser.run("document.querySelectorAll('img, .conversation script').length") == 0
     assert browser.run("window.ran === undefined")
@@ -313,7 +313,7 @@ def test_a_payload_is_shown_wherever_it_stands_and_never_runs(
     )
     browser.open(path)
     search(browser, "marker")
-    cell = browser.run("document.querySelector('.conversation td.said').textContent")
+    cell = browser.run("document.querySelector('.conversation td.response').textContent")
     assert cell == visible(text)
     assert browser.run("document.querySelectorAll('.conversation').length") == 3
     assert browser.run(f"document.querySelectorAll({json.dumps(BUILT)}).length") == 0
@@ -391,7 +391,7 @@ def test_filters(browser, plain, name, found):
     assert shown(browser) == found
 
 
-def test_filters_without_their_measure_are_left_out(browser, tmp_path, result):
+def test_filters_without_their_metric_are_left_out(browser, tmp_path, result):
     one = result("a")
     examples = [Example("e", "d", ("hello",), ("hi",))]
     (path,) = write(

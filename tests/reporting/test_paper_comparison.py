@@ -243,7 +243,7 @@ def test_what_the_paper_prints_in_percent_is_compared_as_a_fraction(result, scor
     assert table.rows[6].cells["emb-average:difference"].text == "1.00 (2)"
 
 
-def test_a_measure_that_the_run_tells_stands_beside_the_printed_one(result):
+def test_a_metric_of_the_run_stands_beside_the_printed_one(result):
     suite = suites.load("dvs2s-4")
     assert suite.metrics == ("word-recall",)
     found = {
@@ -273,7 +273,7 @@ class TestShares:
 
         return timed
 
-    def test_one_row_is_the_measure_of_the_others(self, timed):
+    def test_values_are_shares_of_one_row(self, timed):
         theirs = [timed("s2sa", 0.1, seed=1), timed("s2sa", 0.3, seed=2)]
         whole, part = self.cells(S2SA=theirs, DVS2S=[timed("dvs2s", 0.05)])
         assert whole["seconds-per-word"].value == pytest.approx(1.0)

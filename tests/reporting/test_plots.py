@@ -113,7 +113,7 @@ def test_negative_bars_carry_their_number_on_the_left():
     assert [text.get_text() for text in axes.texts] == ["−0.500", "0.250"]
 
 
-def test_systems_stand_between_two_measures(table):
+def test_systems_stand_between_two_metrics(table):
     axes = drawn(quality_against_diversity(table, "dist-2", "bleu-1"))
     names = [text.get_text() for text in axes.texts if text.get_text()]
     rows = [row for row in table.rows if row.status == "done"]
@@ -136,7 +136,7 @@ def test_names_in_a_scatter_do_not_touch(make_systems):
     assert all(figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 for box in boxes)
 
 
-def test_a_scatter_of_nothing_is_empty_and_an_unknown_measure_is_refused(small):
+def test_a_scatter_of_nothing_is_empty_and_an_unknown_metric_is_refused(small):
     axes = drawn(quality_against_diversity(small, "m", "none"))
     assert not axes.texts
     with pytest.raises(UnknownName, match="unknown column 'x'"):

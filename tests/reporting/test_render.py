@@ -503,7 +503,7 @@ def test_the_widest_tables_of_each_size_of_type_compile(pdflatex, table):
 
 @pytest.mark.parametrize(("rows", "size"), [(9, "small"), (25, "scriptsize")])
 def test_panels_are_smaller_where_they_would_be_higher_than_the_page(pdflatex, rows, size):
-    columns = tuple(Column(f"m{n}", "A measure", group=f"g{n // 3}") for n in range(15))
+    columns = tuple(Column(f"m{n}", "A metric", group=f"g{n // 3}") for n in range(15))
     lines = [Row(f"row {n}", {c.name: Cell(0.5) for c in columns}) for n in range(rows)]
     text = render(Table("t", "C", columns, tuple(lines)), "tex")
     assert re.search(r"\\centering\\(\w+)", text)[1] == size

@@ -46,7 +46,7 @@ def test_html_is_one_page_with_everything(tmp_path, make_systems):
         assert f'aria-label="{caption}"' in text
 
 
-def test_plots_of_measures_training_and_quality_against_diversity(tmp_path, make_systems):
+def test_plots_of_metrics_training_and_quality_against_diversity(tmp_path, make_systems):
     from dialbench.reporting.tables.results import build
 
     results = make_systems(["a", "b"])
@@ -184,7 +184,7 @@ def test_clean_text_is_one_visible_line():
     assert clean("e\u0301") == "é"
 
 
-def test_measures_know_how_they_are_printed():
+def test_metrics_know_how_they_are_printed():
     assert column_of("dist-1") == Column("dist-1", "Dist-1", digits=3, group="Diversity")
     assert column_of("length").direction == "none"
     assert column_of("self-bleu").direction == "lower"

@@ -9,8 +9,8 @@ import pytest
 
 from dialbench.metrics.texts import Ragged
 from dialbench.records import Example
-from dialbench.reporting.page.conversations import Answers, Conversations
-from dialbench.reporting.plots.responses import of_responses, rarefied
+from dialbench.reporting.page.conversations import Conversations, SystemResponses
+from dialbench.reporting.plots.responses import rarefied, response_plots
 
 TEXTS = ["a b a c", "a a", "b d a", "e"]
 
@@ -19,9 +19,11 @@ def ragged(texts):
     return Ragged.build([text.split() for text in texts])
 
 
-def conversations(*said, references=("one two", "three"), seeds=1):
+def conversations(*texts_of, references=("one two", "three"), seeds=1):
     examples = [Example(str(i), str(i), ("hi",), (text,)) for i, text in enumerate(references)]
-    systems = [Answers(f"s{i}", True, 1, seeds, texts, {}) for i, texts in enumerate(said)]
+    systems = [
+        SystemResponses(f"s{i}", True, 1, seeds, texts, {}) for i, texts in enumerate(texts_of)
+    ]
     return Conversations("demo", examples, systems)
 
 
@@ -46,8 +48,8 @@ def test_too_few_ngrams_have_no_curve():
 
 
 def test_one_line_a_system_that_ends_at_its_distinct():
-    said = ["a b c d"] * 5, ["a a a a"] * 50, ["x"]
-    figures = dict(of_responses([conversations(*said)]))
+    texts_of = ["a b c d"] * 5, ["a a a a"] * 50, ["x"]
+    figures = dict(response_plots([conversations(*texts_of)]))
     assert list(figures) == ["demo-rarefied-1", "demo-rarefied-2", "demo-lengths"]
     (axes,) = figures["demo-rarefied-1"].axes
     ends = [tuple(line.get_xydata()[-1]) for line in axes.lines if len(line.get_xdata())]
@@ -59,12 +61,12 @@ def test_one_line_a_system_that_ends_at_its_distinct():
 
 def test_the_caption_says_that_one_of_several_seeds_is_drawn():
     for seeds, words in ((1, "of every system (demo)"), (3, "; of several seeds the first (demo)")):
-        made = dict(of_responses([conversations(["a b"] * 9, seeds=seeds)]))["demo-rarefied-1"]
+        made = dict(response_plots([conversations(["a b"] * 9, seeds=seeds)]))["demo-rarefied-1"]
         assert made.get_label().endswith(words)
 
 
 def test_lengths_are_counted_beside_those_of_the_references():
-    figures = dict(of_responses([conversations(["a b", "a b", "c", ""])]))
+    figures = dict(response_plots([conversations(["a b", "a b", "c", ""])]))
     (axes,) = figures["demo-lengths"].axes
     assert axes.get_title("left") == "s0\nmean 1.2"
     filled, outline = axes.patches
@@ -79,8 +81,8 @@ def test_lengths_are_counted_beside_those_of_the_references():
 
 
 def test_very_long_responses_are_counted_together_in_the_last_bin():
-    said = ["w"] * 995 + ["w " * 500] * 5
-    figures = dict(of_responses([conversations(said)]))
+    texts_of = ["w"] * 995 + ["w " * 500] * 5
+    figures = dict(response_plots([conversations(texts_of)]))
     (axes,) = figures["demo-lengths"].axes
     values, edges, _ = axes.patches[0].get_data()
     assert edges[-1] < 20
@@ -88,4 +90,4 @@ def test_very_long_responses_are_counted_together_in_the_last_bin():
 
 
 def test_no_conversations_no_figure():
-    assert list(of_responses([])) == []
+    assert list(response_plots([])) == []

@@ -156,7 +156,7 @@ def test_a_row_over_fewer_responses_does_not_compete(one, result, score):
     assert "tried: 10 responses only, hence not ranked." in table.notes
 
 
-def test_examples_that_one_measure_leaves_out_do_not_shrink_a_row(one, result, score):
+def test_examples_that_one_metric_leaves_out_do_not_shrink_a_row(one, result, score):
     table = one(
         result("a", {"m": score(0.5, n=90), "length": score(9.0, n=100)}),
         result("b", {"m": score(0.4, n=80), "length": score(8.0, n=100)}),
@@ -206,7 +206,7 @@ def test_reasons_that_hold_for_all_are_said_once(one, result, score):
     ]
 
 
-def test_measures_of_one_family_stand_together(one, result):
+def test_metrics_of_one_family_stand_together(one, result):
     table = one(result("a"), metrics=["bleu-1", "dist-1", "bleu-2", "length", "dist-2"])
     assert [column.title for column in table.columns] == [
         "BLEU-1",
@@ -222,7 +222,7 @@ def test_measures_of_one_family_stand_together(one, result):
     ]
 
 
-def test_length_has_no_best_and_unknown_measures_are_printed_plainly(one, result, score):
+def test_length_has_no_best_and_unknown_metrics_are_printed_plainly(one, result, score):
     table = one(
         result("a", {"length": score(9.0), "mine": score(1.0)}),
         result("b", {"length": score(8.0), "mine": score(2.0)}),

@@ -203,7 +203,7 @@ def test_plots_show_ours_alone(own: Callable[..., Outcome], tmp_path: Path) -> N
     assert names == {"mine.csv", "mine-dist-1.png"} | of_responses
 
 
-def test_only_the_measures_of_the_columns_are_scored(
+def test_only_the_metrics_of_the_columns_are_scored(
     own: Callable[..., Outcome], tmp_path: Path
 ) -> None:
     own()

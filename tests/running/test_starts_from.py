@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dialbench.bench import Outcome, run
-from dialbench.reporting.tables.rows import lines
+from dialbench.reporting.tables.rows import seed_groups
 from dialbench.running.plan import Plan, Request
 from dialbench.store.layout import Store
 from dialbench.systems import Registry
@@ -61,7 +61,7 @@ def test_seeds_of_a_system_share_a_row_though_their_bases_differ(
     bench: Callable[..., Outcome],
 ) -> None:
     outcome = bench("pupil", seeds=(1, 2))
-    (row,) = lines(outcome.results)
+    (row,) = seed_groups(outcome.results)
     assert [result.job.seed for result in row.results] == [1, 2]
 
 

@@ -251,7 +251,7 @@ FAULTS = {
         'printed = "Dist1"',
         "mine.toml:column[0].printed: unknown printed column 'Dist1'. Did you mean 'Dist-1'?",
     ),
-    "unknown measure": (
+    "unknown metric": (
         '"dist-1"',
         '"dist-4"',
         "mine.toml:column[0].metric: unknown metric 'dist-4'. Did you mean 'dist-",

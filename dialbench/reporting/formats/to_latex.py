@@ -140,12 +140,12 @@ class _Column:
     Attributes:
         title: its heading.
         form: digits before and after the point, as siunitx wants it; "" without any number.
-        spread: whether any cell has a deviation.
+        deviation: whether any cell has a deviation.
     """
 
     title: str
     form: str
-    spread: bool
+    deviation: bool
 
     @classmethod
     def of(cls, title: str, cells: Sequence[ShownCell]) -> _Column:
@@ -154,38 +154,38 @@ class _Column:
         sign = "+" if any(sign for sign, _, _ in found) else ""
         whole, after = (max((len(m[i]) for m in found), default=0) for i in (1, 2))
         form = f"{sign}{whole}.{after}" if found else ""
-        return cls(title, form, any(cell.spread for cell in cells))
+        return cls(title, form, any(cell.deviation for cell in cells))
 
     @property
     def width(self) -> int:
         """How many columns of LaTeX it takes."""
-        return 2 if self.spread else 1
+        return 2 if self.deviation else 1
 
     @property
     def declaration(self) -> str:
         """As the argument of a tabular wants it."""
         number = f"S[table-format={self.form}]" if self.form else "c"
-        return number + (r"@{\,}>{\scriptsize}l" if self.spread else "")
+        return number + (r"@{\,}>{\scriptsize}l" if self.deviation else "")
 
     @property
     def heading(self) -> str:
         """Its title, above all of it."""
-        if self.spread:
+        if self.deviation:
             return rf"\multicolumn{{2}}{{c}}{{{escape(self.title)}}}"
         return f"{{{escape(self.title)}}}"
 
     def cell(self, cell: ShownCell) -> str:
         """A value with its marks; the star stands behind the deviation."""
-        if not self.spread:
+        if not self.deviation:
             return _value(cell, star=cell.star)
         star = _STAR if cell.star else ""
-        return f"{_value(cell, star=False)} & {escape(cell.spread)}{star}"
+        return f"{_value(cell, star=False)} & {escape(cell.deviation)}{star}"
 
 
 def _value(cell: ShownCell, *, star: bool) -> str:
     marks = "{" + _STAR + "}" if star else ""
     if _NUMBER.fullmatch(cell.text) is None:
-        return f"{{{_MARKUP.cell(replace(cell, spread='', star=False))}}}{marks}"
+        return f"{{{_MARKUP.cell(replace(cell, deviation='', star=False))}}}{marks}"
     number = cell.text.replace(MINUS, "-")
     line = rf"{{\llap{{\underline{{\phantom{{{number}}}}}}}}}" if cell.underline else ""
     return (r"\bfseries " if cell.bold else "") + number + line + marks

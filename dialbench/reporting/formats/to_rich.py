@@ -47,5 +47,5 @@ def _cell(cell: ShownCell) -> Text:
     from rich.text import Text
 
     style = " ".join(["bold"] * cell.bold + ["underline"] * cell.underline)
-    spread = f" {cell.spread}" if cell.spread else ""
-    return Text.assemble((cell.text, style), spread, "*" if cell.star else " ")
+    deviation = f" {cell.deviation}" if cell.deviation else ""
+    return Text.assemble((cell.text, style), deviation, "*" if cell.star else " ")

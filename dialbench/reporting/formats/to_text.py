@@ -42,8 +42,8 @@ def _column(table: ShownTable, index: int) -> list[str]:
 
 
 def _tail(cell: ShownCell) -> str:
-    spread = f" {cell.spread}" if cell.spread else ""
-    return spread + _BEST * cell.bold + _SECOND * cell.underline + "*" * cell.star
+    deviation = f" {cell.deviation}" if cell.deviation else ""
+    return deviation + _BEST * cell.bold + _SECOND * cell.underline + "*" * cell.star
 
 
 def _group_line(table: ShownTable, names: list[str], columns: list[list[str]]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the page shows, as plain values that its template writes down."""
+"""Collects what the page shows as plain values for its template."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 from dialbench.records import Cell, Column, Result, Row, Table
 from dialbench.reporting.formats import to_html
 from dialbench.reporting.tables.notes import signatures
-from dialbench.reporting.tables.rows import Line, lines
+from dialbench.reporting.tables.rows import SeedGroup, seed_groups
 from dialbench.reporting.tables.text_table import number, show
 from dialbench.text.cleaning import clean
 
-_FEW = 4
+_MAX_NAMED = 4
 _PUBLIC = "its text may be passed on"
 _CLOSED = "its licence does not let its text be published"
 _LEAVE_OUT = "before you publish this page, write it with --no-conversations"
@@ -21,11 +21,11 @@ _LEAVE_OUT = "before you publish this page, write it with --no-conversations"
 
 @dataclass(frozen=True)
 class Finding:
-    """Measures in which the same row is best, and how sure that is.
+    """Metrics in which the same row is best, and how significant that is.
 
     Attributes:
         best: label of the best row, several where they tie.
-        values: titles of the measures with its values, as the table shows them.
+        values: titles of the metrics with its values, as the table shows them.
         verdict: which other rows differ significantly.
     """
 
@@ -36,7 +36,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Section:
-    """A table with what is said about it: `html` is a `table` element."""
+    """A table with findings and notes: `html` is a `table` element."""
 
     caption: str
     html: str
@@ -47,40 +47,40 @@ class Section:
 
 @dataclass(frozen=True)
 class Setting:
-    """How one row came about: what most readers ask for, and all of it by dotted name."""
+    """The settings of one row: those that most readers look for, and all by dotted name."""
 
     label: str
     corpus: str
     preset: str
     seeds: str
     decoding: str
-    learnt: str
+    trained_on: str
     parameters: str
     status: str
     all: tuple[tuple[str, str], ...]
 
 
 def section(table: Table, ours: Table) -> Section:
-    """A table as it stands on the page.
+    """A table with its findings, notes and signatures.
 
     Args:
         table: what is shown.
         ours: the table of our values alone, which findings and signatures are of; often the same.
     """
     shown = show(table)
-    exactly = tuple(map(clean, signatures(ours)))
+    signature_notes = tuple(map(clean, signatures(ours)))
     return Section(
         caption=shown.caption,
         html=to_html.bare(shown),
         findings=tuple(findings(ours)),
-        notes=tuple(note for note in shown.footer() if note not in exactly),
-        signatures=exactly,
+        notes=tuple(note for note in shown.footer() if note not in signature_notes),
+        signatures=signature_notes,
     )
 
 
 def findings(table: Table) -> list[Finding]:
-    """The best row of every column that has one, columns of the same outcome together."""
-    found: dict[tuple[str, str], list[str]] = {}
+    """The best row of every column that has one; columns with the same outcome share a finding."""
+    outcomes: dict[tuple[str, str], list[str]] = {}
     for column in table.columns:
         cells = {row.label: row.cells.get(column.name, Cell()) for row in _ranked(table, column)}
         best = [label for label, cell in cells.items() if cell.best]
@@ -88,29 +88,30 @@ def findings(table: Table) -> list[Finding]:
             others = {label: cell for label, cell in cells.items() if not cell.best}
             outcome = clean(", ".join(best)), clean(_verdict(others))
             value = number(cells[best[0]].value, column)
-            found.setdefault(outcome, []).append(f"{clean(column.title)} {value}")
-    return [Finding(best, tuple(values), verdict) for (best, verdict), values in found.items()]
+            outcomes.setdefault(outcome, []).append(f"{clean(column.title)} {value}")
+    return [Finding(best, tuple(values), verdict) for (best, verdict), values in outcomes.items()]
 
 
 def settings(results: Iterable[Result]) -> list[Setting]:
-    """How every row came about, corpus by corpus."""
+    """The settings of every row, corpus by corpus."""
     corpora: dict[str, list[Result]] = {}
     for result in results:
         corpora.setdefault(result.job.corpus, []).append(result)
-    return [_setting(line) for group in corpora.values() for line in lines(group)]
+    groups = (group for corpus in corpora.values() for group in seed_groups(corpus))
+    return [_setting(group) for group in groups]
 
 
 def licence(corpus: str, *, texts: bool) -> str:
-    """What may be done with the text of a corpus, and with the page where `texts` are on it."""
+    """The licence of a corpus, with advice on a page that holds its `texts`."""
     from dialbench.corpora.base import card, names
 
     if corpus not in names():
         return f"{clean(corpus)}: a corpus of your own; look up what its licence allows."
-    known = card(corpus)
-    if known.publishable:
-        return f"{known.title}: {known.licence}; {_PUBLIC}."
+    corpus_card = card(corpus)
+    if corpus_card.publishable:
+        return f"{corpus_card.title}: {corpus_card.licence}; {_PUBLIC}."
     advice = f": {_LEAVE_OUT}" if texts else ""
-    return f"{known.title}: {known.licence}; {_CLOSED}{advice}."
+    return f"{corpus_card.title}: {corpus_card.licence}; {_CLOSED}{advice}."
 
 
 def _ranked(table: Table, column: Column) -> list[Row]:
@@ -119,29 +120,33 @@ def _ranked(table: Table, column: Column) -> list[Row]:
 
 
 def _verdict(others: Mapping[str, Cell]) -> str:
-    """Cells that could not be tested carry no mark either."""
-    alike = [label for label, cell in others.items() if not cell.significant]
+    """Which other rows differ significantly; a cell that was not tested has no mark either."""
+    indistinct = [label for label, cell in others.items() if not cell.significant]
     if not others:
         return "there is no other value"
-    if not alike:
+    if not indistinct:
         return f"each of the {len(others)} others differs significantly"
-    few = ", ".join(alike) if len(alike) <= _FEW else f"{len(alike)} of the {len(others)} others"
+    few = (
+        ", ".join(indistinct)
+        if len(indistinct) <= _MAX_NAMED
+        else f"{len(indistinct)} of the {len(others)} others"
+    )
     return f"no significant difference shown from {few}"
 
 
-def _setting(line: Line) -> Setting:
-    result = line.done[0] if line.done else line.results[0]
+def _setting(group: SeedGroup) -> Setting:
+    result = group.done[0] if group.done else group.results[0]
     job, facts = result.job, result.facts
     everything = {"training": job.training, "answering": job.answering, "facts": facts}
     return Setting(
-        label=clean(line.label),
+        label=clean(group.label),
         corpus=clean(job.corpus),
         preset=clean(job.preset),
-        seeds=", ".join(str(member.job.seed) for member in line.results),
+        seeds=", ".join(str(member.job.seed) for member in group.results),
         decoding=str(job.decoding),
-        learnt=_count(_part(job.training.get("examples"), "train")),
-        parameters=_count(facts.get("parameters")),
-        status=line.status,
+        trained_on=_grouped_digits(_part(job.training.get("examples"), "train")),
+        parameters=_grouped_digits(facts.get("parameters")),
+        status=group.status,
         all=tuple((clean(name), clean(text)) for name, text in _flat(everything)),
     )
 
@@ -150,7 +155,7 @@ def _part(value: Any, key: str) -> Any:
     return value.get(key) if isinstance(value, Mapping) else value
 
 
-def _count(value: Any) -> str:
+def _grouped_digits(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else "–"
 
 

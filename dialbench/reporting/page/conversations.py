@@ -1,4 +1,4 @@
-"""What systems answered to the same contexts, small enough to travel inside a page."""
+"""Packs the responses of all systems to the same contexts into a page of limited size."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from dialbench.records import Example, Job, Responses, Result
 from dialbench.reporting.tables.columns import column_of
-from dialbench.reporting.tables.rows import alike, lines
+from dialbench.reporting.tables.rows import group_by_test_set, seed_groups
 from dialbench.reporting.tables.text_table import scale
 from dialbench.text.cleaning import clean, visible
 
@@ -30,16 +30,16 @@ _OFTEN, _LONGEST = 3, 160
 
 
 @dataclass(frozen=True)
-class Answers:
-    """What one row answered.
+class SystemResponses:
+    """The responses of one row.
 
     Attributes:
         label: of the row.
         ranked: whether it competes.
-        seed: of the training shown.
-        seeds: how many trainings there are.
-        texts: one a context.
-        values: by measure, (responses,) values, NaN where there is none.
+        seed: of the training run shown.
+        seeds: how many training runs there are.
+        texts: one response a context.
+        values: by metric, (responses,) values, NaN where there is none.
     """
 
     label: str
@@ -51,35 +51,35 @@ class Answers:
 
     @property
     def different(self) -> int:
-        """How many different texts there are."""
+        """How many different responses there are."""
         return len(set(self.texts))
 
     def frequent(self) -> list[tuple[str, int]]:
-        """The texts given most often, cut if they are long, and how often."""
-        return [(_cut(clean(text)), n) for text, n in Counter(self.texts).most_common(_OFTEN)]
+        """The most frequent responses, shortened if long, and their counts."""
+        return [(_shortened(clean(text)), n) for text, n in Counter(self.texts).most_common(_OFTEN)]
 
 
 @dataclass(frozen=True)
 class Conversations:
-    """Contexts with their references and what every row answered to them."""
+    """Contexts with their references and the responses of every row."""
 
     title: str
     examples: Sequence[Example]
-    systems: Sequence[Answers]
+    systems: Sequence[SystemResponses]
 
     @property
-    def of_several(self) -> bool:
-        """Whether a row has more trainings than the one that is shown."""
+    def has_several_seeds(self) -> bool:
+        """Whether a row has more training runs than the one shown."""
         return any(system.seeds > 1 for system in self.systems)
 
-    def plain(self, picked: Sequence[int]) -> dict[str, Any]:
-        """The examples of these numbers as JSON values; every text stands there once.
+    def as_json(self, picked: Sequence[int]) -> dict[str, Any]:
+        """The picked examples as JSON values; every text occurs once.
 
-        Values are whole numbers: hundredths, or units where a measure only counts.
+        Values are whole numbers: hundredths, or units where a metric only counts.
         """
         turns = _Numbers()
         examples = [self.examples[number] for number in picked]
-        measures = self._measures()
+        digits_of = self._metric_digits()
         return {
             "ids": [clean(example.id) for example in examples],
             "contexts": [list(map(turns.of, example.context)) for example in examples],
@@ -87,23 +87,23 @@ class Conversations:
             "turns": list(turns.numbers),
             "measures": [
                 {"name": name, "title": column_of(name).title, "digits": digits}
-                for name, digits in measures.items()
+                for name, digits in digits_of.items()
             ],
-            "systems": [_plain(system, picked, measures) for system in self.systems],
+            "systems": [_system_as_json(system, picked, digits_of) for system in self.systems],
         }
 
     def pick(self, share: float) -> list[int]:
-        """Numbers of the examples of that share of all dialogues, evenly spread."""
+        """Numbers of the examples of that share of all dialogues, at even distances."""
         dialogues = {example.dialogue_id: None for example in self.examples}
         kept = {
             id
-            for place, id in enumerate(dialogues)
-            if int((place + 1) * share) > int(place * share)
+            for number, id in enumerate(dialogues)
+            if int((number + 1) * share) > int(number * share)
         }
         return [n for n, example in enumerate(self.examples) if example.dialogue_id in kept]
 
-    def _measures(self) -> dict[str, int]:
-        """The measures that have a value for a single response, with the digits to show."""
+    def _metric_digits(self) -> dict[str, int]:
+        """The digits to show of every metric that has a value for single responses."""
         names = dict.fromkeys(
             name
             for system in self.systems
@@ -120,7 +120,7 @@ class Conversations:
 
 @dataclass(frozen=True)
 class Packed:
-    """Conversations as a page carries them: base64 of gzip of JSON, and how many there are."""
+    """Conversations inside a page: base64 of gzip of JSON, and how many of all they are."""
 
     title: str
     data: str
@@ -129,50 +129,52 @@ class Packed:
 
 
 def gather(results: Iterable[Result], read: Read) -> list[Conversations]:
-    """The conversations of all rows that have answered, those with the same examples together.
+    """The conversations of all finished rows, grouped by test set.
 
     Of several seeds the first is shown.
 
     Args:
-        results: what the store knows; jobs that are not done are passed over.
-        read: gives the responses of a job.
+        results: of all jobs; unfinished ones are ignored.
+        read: reads the responses of a job.
 
     Raises:
         StorageError: responses are missing or damaged.
     """
-    groups = alike(results)
-    corpora = Counter(group[0].job.corpus for group in groups)
-    return [_together(group, read, corpora) for group in groups]
+    test_sets = group_by_test_set(results)
+    corpora = Counter(group[0].job.corpus for group in test_sets)
+    return [_conversations(group, read, corpora) for group in test_sets]
 
 
-def pack(sets: Sequence[Conversations], room: int) -> list[Packed]:
-    """The conversations in at most `room` characters: of every set as large a share as fits.
+def pack(sets: Sequence[Conversations], max_chars: int) -> list[Packed]:
+    """The same share of every set of conversations, the largest in `max_chars` characters.
 
     Returns:
-        One each; none at all where not even a ten-thousandth fits.
+        One a set; [] where not even a ten-thousandth fits.
     """
     share = 1.0
     while share > _LEAST_SHARE:
-        packed = [_pack(one, share) for one in sets]
-        size = sum(len(one.data) for one in packed)
-        if size <= room:
+        packed = [_pack(conversations, share) for conversations in sets]
+        size = sum(len(conversations.data) for conversations in packed)
+        if size <= max_chars:
             return packed
-        share *= _SLACK * max(room, 0) / size
+        share *= _SLACK * max(max_chars, 0) / size
     return []
 
 
-def _pack(whole: Conversations, share: float) -> Packed:
-    picked = whole.pick(share)
-    text = json.dumps(whole.plain(picked), ensure_ascii=False, separators=(",", ":"))
+def _pack(conversations: Conversations, share: float) -> Packed:
+    picked = conversations.pick(share)
+    text = json.dumps(conversations.as_json(picked), ensure_ascii=False, separators=(",", ":"))
     data = base64.b64encode(gzip.compress(text.encode("utf-8"), mtime=0)).decode("ascii")
-    return Packed(whole.title, data, len(picked), len(whole.examples))
+    return Packed(conversations.title, data, len(picked), len(conversations.examples))
 
 
-def _together(group: Sequence[Result], read: Read, corpora: Mapping[str, int]) -> Conversations:
+def _conversations(
+    results: Sequence[Result], read: Read, corpora: Mapping[str, int]
+) -> Conversations:
     examples: Sequence[Example] = ()
     systems = []
-    for line in lines(group):
-        result = line.done[0]
+    for seed_group in seed_groups(results):
+        result = seed_group.done[0]
         responses = read(result.job)
         examples = responses.examples
         values = {
@@ -180,15 +182,19 @@ def _together(group: Sequence[Result], read: Read, corpora: Mapping[str, int]) -
             for name, score in result.scores.items()
             if score.per_response is not None and len(score.per_response) == len(responses.texts)
         }
-        seed, seeds = result.job.seed, len(line.done)
-        systems.append(Answers(line.label, line.ranked, seed, seeds, responses.texts, values))
-    corpus = group[0].job.corpus
+        seed, seeds = result.job.seed, len(seed_group.done)
+        systems.append(
+            SystemResponses(
+                seed_group.label, seed_group.ranked, seed, seeds, responses.texts, values
+            )
+        )
+    corpus = results[0].job.corpus
     title = f"{corpus}, {len(examples):,} contexts" if corpora[corpus] > 1 else corpus
     return Conversations(title, examples, systems)
 
 
 class _Numbers:
-    """Numbers texts in order of first appearance."""
+    """Numbers texts from 0 in order of first appearance."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
@@ -197,20 +203,22 @@ class _Numbers:
         return self.numbers.setdefault(visible(text), len(self.numbers))
 
 
-def _plain(system: Answers, picked: Sequence[int], measures: Mapping[str, int]) -> dict[str, Any]:
+def _system_as_json(
+    system: SystemResponses, picked: Sequence[int], digits_of: Mapping[str, int]
+) -> dict[str, Any]:
     texts = _Numbers()
-    said = [texts.of(system.texts[number]) for number in picked]
+    text_numbers = [texts.of(system.texts[number]) for number in picked]
     return {
         "label": clean(system.label),
         "ranked": system.ranked,
         "seed": system.seed,
-        "said": said,
+        "said": text_numbers,
         "texts": list(texts.numbers),
         "values": [
             _whole(system.values[name][picked], scale(column_of(name)) * 10**digits)
             if name in system.values
             else None
-            for name, digits in measures.items()
+            for name, digits in digits_of.items()
         ],
     }
 
@@ -219,5 +227,5 @@ def _whole(values: NDArray[np.float64], unit: int) -> list[int | None]:
     return [round(value * unit) if math.isfinite(value) else None for value in values.tolist()]
 
 
-def _cut(text: str) -> str:
+def _shortened(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -1,4 +1,4 @@
-"""Plots as SVG elements of the page, dressed by its style sheet in light and dark."""
+"""Turns plots into SVG elements that take the page's font and colours."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Drawing:
     Attributes:
         caption: what it shows.
         svg: an `svg` element as HTML.
-        bars: whether it is one of a measure's bars.
+        bars: whether it is a bar chart of one metric.
     """
 
     caption: str

@@ -1,4 +1,4 @@
-// Whatever systems said is put into the page as text (textContent), never as markup.
+// Every response is put into the page as text (textContent), never as markup.
 
 const find = (selector, root = document) => root.querySelector(selector);
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
@@ -100,10 +100,10 @@ async function unpack(script) {
 async function startConversations() {
   const packed = all("script.packed");
   if (!packed.length) return;
-  const trouble = find("#trouble");
+  const problem = find("#problem");
   if (typeof DecompressionStream === "undefined") {
-    trouble.textContent = "This browser cannot unpack the conversations. Any browser of 2023 or later can.";
-    trouble.hidden = false;
+    problem.textContent = "This browser cannot unpack the conversations. Any browser of 2023 or later can.";
+    problem.hidden = false;
     return;
   }
   const choice = find("#corpus");
@@ -126,13 +126,13 @@ async function openSet(script) {
     return make("label", "", box, " ", make("span", "label", system.label));
   });
   find("#systems").replaceChildren(...boxes);
-  find("#filter-generic").hidden = measure(GENERIC) < 0;
-  find("#filter-contradiction").hidden = measure(ENTAILMENT) < 0;
+  find("#filter-generic").hidden = metricIndex(GENERIC) < 0;
+  find("#filter-contradiction").hidden = metricIndex(ENTAILMENT) < 0;
   refresh();
 }
 
 const lower = (texts) => texts.map((text) => text.toLowerCase());
-const measure = (name) => set.measures.findIndex((known) => known.name === name);
+const metricIndex = (name) => set.measures.findIndex((known) => known.name === name);
 
 function visible() {
   const boxes = all("#systems input");
@@ -151,34 +151,33 @@ function refresh() {
 
 const FILTERS = {
   disagree: disagreeing,
-  generic: () => measuring(GENERIC, (value) => value > 0),
-  contradiction: () => measuring(ENTAILMENT, (value) => value < 0),
+  generic: () => withValue(GENERIC, (value) => value > 0),
+  contradiction: () => withValue(ENTAILMENT, (value) => value < 0),
 };
 
-function matching(wanted) {
-  if (!wanted) return () => true;
-  const hits = (texts) => texts.map((text) => text.includes(wanted));
+function matching(query) {
+  if (!query) return () => true;
+  const hits = (texts) => texts.map((text) => text.includes(query));
   const turns = hits(set.lowered.turns);
-  const answers = visible().map((number) => [set.systems[number].said, hits(set.lowered.systems[number])]);
+  const responses = visible().map((number) => [set.systems[number].said, hits(set.lowered.systems[number])]);
   return (number) =>
     set.contexts[number].some((turn) => turns[turn]) ||
     set.references[number].some((turn) => turns[turn]) ||
-    answers.some(([said, hit]) => hit[said[number]]);
+    responses.some(([indices, hit]) => hit[indices[number]]);
 }
 
-function measuring(name, test) {
-  const place = measure(name);
-  const columns = visible().map((number) => set.systems[number].values[place]);
+function withValue(name, test) {
+  const index = metricIndex(name);
+  const columns = visible().map((number) => set.systems[number].values[index]);
   return (number) => columns.some((values) => values && values[number] !== null && test(values[number]));
 }
 
-// The quarter of the contexts with the greatest mean distance (Jaccard) between the answers' words.
+// The quarter of the contexts with the greatest mean distance (Jaccard) between the responses' words.
 function disagreeing() {
   const systems = visible().map((number) => set.systems[number]).filter((system) => system.ranked);
   const words = systems.map((system) => system.texts.map(wordsOf));
   const distances = set.ids.map((_, number) => {
-    const answers = systems.map((system, place) => words[place][system.said[number]]);
-    return meanDistance(answers);
+    return meanDistance(systems.map((system, index) => words[index][system.said[number]]));
   });
   const least = [...distances].sort((a, b) => b - a)[Math.max(Math.ceil(distances.length / 4) - 1, 0)];
   return (number) => distances[number] > 0 && distances[number] >= least;
@@ -186,11 +185,11 @@ function disagreeing() {
 
 const wordsOf = (text) => new Set(text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []);
 
-function meanDistance(answers) {
+function meanDistance(wordSets) {
   let [sum, pairs] = [0, 0];
-  for (let i = 0; i < answers.length; i++) {
+  for (let i = 0; i < wordSets.length; i++) {
     for (let j = 0; j < i; j++) {
-      sum += distance(answers[i], answers[j]);
+      sum += distance(wordSets[i], wordSets[j]);
       pairs++;
     }
   }
@@ -217,18 +216,18 @@ function show() {
   find("#next").disabled = page >= pages - 1;
   find("#status").textContent =
     `${count(found.length)} of ${count(set.ids.length)} contexts, page ${count(page + 1)} of ${count(pages)}`;
-  const wanted = find("#search").value.trim().toLowerCase();
+  const query = find("#search").value.trim().toLowerCase();
   const systems = visible();
-  const cards = found.slice(page * PAGE, (page + 1) * PAGE).map((number) => card(number, systems, wanted));
+  const cards = found.slice(page * PAGE, (page + 1) * PAGE).map((number) => card(number, systems, query));
   find("#list").replaceChildren(...cards);
 }
 
-function card(number, systems, wanted) {
-  const turns = set.contexts[number].map((turn) => make("li", "text", ...marked(set.turns[turn], wanted)));
+function card(number, systems, query) {
+  const turns = set.contexts[number].map((turn) => make("li", "text", ...marked(set.turns[turn], query)));
   const references = set.references[number].map((turn) =>
-    make("p", "reference", make("span", "label", "Reference"), make("span", "text", ...marked(set.turns[turn], wanted))));
-  const head = make("tr", "", column("System"), column("Answer"), ...set.measures.map((one) => column(one.title)));
-  const rows = systems.map((place) => answer(set.systems[place], number, wanted));
+    make("p", "reference", make("span", "label", "Reference"), make("span", "text", ...marked(set.turns[turn], query))));
+  const head = make("tr", "", column("System"), column("Response"), ...set.measures.map((metric) => column(metric.title)));
+  const rows = systems.map((index) => responseRow(set.systems[index], number, query));
   const table = make("table", "", make("thead", "", head), make("tbody", "", ...rows));
   return make("section", "conversation", make("h3", "", set.ids[number]),
     make("ol", "turns", ...turns), ...references, make("div", "wide", table));
@@ -240,31 +239,31 @@ function column(title) {
   return head;
 }
 
-function answer(system, number, wanted) {
+function responseRow(system, number, query) {
   const head = make("th", "label", system.label);
   head.scope = "row";
-  const said = make("td", "said text", ...marked(system.texts[system.said[number]] || "(empty)", wanted));
-  const values = set.measures.map((one, place) => {
-    const cell = make("td", "values", shown(system.values[place]?.[number], one.digits));
-    cell.dataset.measure = one.title;
+  const response = make("td", "response text", ...marked(system.texts[system.said[number]] || "(empty)", query));
+  const values = set.measures.map((metric, index) => {
+    const cell = make("td", "values", shown(system.values[index]?.[number], metric.digits));
+    cell.dataset.metric = metric.title;
     return cell;
   });
-  return make("tr", "", head, said, ...values);
+  return make("tr", "", head, response, ...values);
 }
 
 function shown(value, digits) {
   return value == null ? "–" : (value / 10 ** digits).toFixed(digits).replace("-", "−");
 }
 
-// The text in pieces, those that were searched for marked.
-function marked(text, wanted) {
-  if (!wanted) return [text];
+// The text with the searched parts marked.
+function marked(text, query) {
+  if (!query) return [text];
   const lowered = text.toLowerCase();
   if (lowered.length !== text.length) return [text];
   const pieces = [];
   let start = 0;
-  for (let at; (at = lowered.indexOf(wanted, start)) >= 0; start = at + wanted.length) {
-    pieces.push(text.slice(start, at), make("mark", "", text.slice(at, at + wanted.length)));
+  for (let at; (at = lowered.indexOf(query, start)) >= 0; start = at + query.length) {
+    pieces.push(text.slice(start, at), make("mark", "", text.slice(at, at + query.length)));
   }
   return [...pieces, text.slice(start)];
 }

@@ -1,4 +1,4 @@
-"""The page as text: its template filled, its script and style allowed by their hashes."""
+"""Renders the page: fills its template and allows its script and style by their hashes."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def page(
     Args:
         tables: what is shown.
         ours: of each table, our values alone.
-        results: whose settings are told.
+        results: whose settings are listed.
         drawings: the plots.
-        conversations: of each set of contexts; None where they are to be left out.
-        limit: bytes of the whole page; of conversations as many are kept as there is room for.
+        conversations: of each test set; None to leave them out.
+        limit: bytes of the whole page; conversations are dropped until it holds.
 
     Returns:
         HTML, the same for the same arguments.
@@ -52,12 +52,11 @@ def page(
         conversations=conversations,
         version=dialbench.__version__,
     )
-    taken = len(fill(packed=[]).encode("utf-8"))
-    return fill(packed=pack(conversations or [], limit - taken - _ROOM_FOR_WORDS))
+    size = len(fill(packed=[]).encode("utf-8"))
+    return fill(packed=pack(conversations or [], limit - size - _PACKED_MARKUP))
 
 
-# What is written around the packed conversations of a page.
-_ROOM_FOR_WORDS = 10_000
+_PACKED_MARKUP = 10_000  # bytes around the packed conversations of a page
 
 
 def _filler(**values: object) -> Callable[..., str]:

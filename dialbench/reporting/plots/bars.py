@@ -1,4 +1,4 @@
-"""Bar charts: the values of one measure with their intervals."""
+"""Bar charts: the values of one metric with their intervals."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from dialbench.records import Column, Row, Table
 from dialbench.reporting.plots.canvas import BLUE, GREY, INK, PALE, SKY, figure, grid, halo, style
-from dialbench.reporting.plots.values import axis_title, shortened, shown, there, whiskers
+from dialbench.reporting.plots.values import (
+    axis_title,
+    has_value,
+    shortened,
+    value_and_ends,
+    whisker_note,
+)
 from dialbench.reporting.tables.text_table import number
 from dialbench.text.cleaning import clean, slug
 
@@ -15,22 +21,22 @@ if TYPE_CHECKING:
 
 
 def bars(table: Table) -> dict[str, Figure]:
-    """One bar chart per measure, with 95 % intervals, or deviations where seeds were averaged.
+    """One bar chart per metric, with 95 % intervals, or deviations where seeds were averaged.
 
     Returns:
-        Figures by file stem `TABLE-MEASURE`; a measure without any value has none.
+        Figures by file stem `TABLE-METRIC`; a metric without any value has none.
     """
     with style():
         return {
             slug(f"{table.name}-{column.name}"): _bar_chart(table, column)
             for column in table.columns
-            if any(there(row.cells[column.name]) for row in table.rows)
+            if any(has_value(row.cells[column.name]) for row in table.rows)
         }
 
 
 def _bar_chart(table: Table, column: Column) -> Figure:
-    drawn, axes = figure(6.0, 0.9 + 0.26 * len(table.rows))
-    drawn.set_label(f"{clean(column.title)}: {clean(table.caption)}")
+    fig, axes = figure(6.0, 0.9 + 0.26 * len(table.rows))
+    fig.set_label(f"{clean(column.title)}: {clean(table.caption)}")
     for position, row in enumerate(table.rows):
         _bar(axes, position, row, column)
     axes.set_yticks(range(len(table.rows)), [shortened(row.label) for row in table.rows])
@@ -39,18 +45,18 @@ def _bar_chart(table: Table, column: Column) -> Figure:
     axes.spines["left"].set_visible(False)
     axes.axvline(0, color=GREY, linewidth=0.8)
     axes.margins(x=0.12)
-    below = whiskers([row.cells[column.name] for row in table.rows])
+    below = whisker_note([row.cells[column.name] for row in table.rows])
     axes.set_xlabel(f"{axis_title(column)}\n{below}".strip())
     grid(axes, "x")
-    return drawn
+    return fig
 
 
 def _bar(axes: Any, y: int, row: Row, column: Column) -> None:
     cell = row.cells[column.name]
-    if not there(cell):
+    if not has_value(cell):
         _beside(axes, 0.0, y, clean(cell.reason) or "not available", color=GREY)
         return
-    value, low, high = shown(cell, column)
+    value, low, high = value_and_ends(cell, column)
     colour = PALE if not row.ranked else BLUE if cell.best else SKY
     axes.barh(y, value, height=0.68, color=colour)
     if low < high:

@@ -1,6 +1,6 @@
-"""What all plots share: colours, type, and files that are the same byte for byte every time.
+"""Colours, type and files of all plots; the same figure always gives the same bytes.
 
-The label of a figure says what it shows: the page writes it below, files hold it as their title.
+The label of a figure is its caption on the page, and the title in its file.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _METADATA: dict[str, dict[str, None]] = {
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Draws and saves alike on every machine, whatever the user's matplotlibrc says."""
+    """The same style on every machine, whatever the user's matplotlibrc says."""
     import matplotlib.style
 
     with matplotlib.style.context(["default", _STYLE]):
@@ -67,9 +67,9 @@ def figure(width: float, height: float, **shape: Any) -> tuple[Figure, Any]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    drawn = Figure(figsize=(width, height))
-    FigureCanvasAgg(drawn)
-    return drawn, drawn.subplots(**shape)
+    fig = Figure(figsize=(width, height))
+    FigureCanvasAgg(fig)
+    return fig, fig.subplots(**shape)
 
 
 def panels(count: int, **shape: Any) -> tuple[Figure, list[Any]]:
@@ -77,59 +77,59 @@ def panels(count: int, **shape: Any) -> tuple[Figure, list[Any]]:
     across = min(4, count)
     down = math.ceil(count / across)
     size = max(1.9 * across, 3.4), 1.5 * down + 1.1
-    drawn, axes = figure(*size, nrows=down, ncols=across, squeeze=False, **shape)
+    fig, axes = figure(*size, nrows=down, ncols=across, squeeze=False, **shape)
     every = list(axes.flat)
     for panel in every[count:]:
         panel.set_axis_off()
     # Where the row below is not full, the panel above has to carry the numbers.
     for panel in every[max(count - across, 0) : count]:
         panel.tick_params(axis="x", labelbottom=True)
-    return drawn, every[:count]
+    return fig, every[:count]
 
 
 def series(number: int) -> dict[str, Any]:
-    """How the line with this number looks: told from the others in colour and in grey."""
+    """The style of line `number`, distinct from the others in colour and in grey."""
     dashes, marker = _LOOKS[number % len(_LOOKS)]
     colour = _COLOURS[number % len(_COLOURS)]
     return {"color": colour, "linestyle": dashes, "marker": marker, "linewidth": 1.3}
 
 
-def encode(drawn: Figure, format: str) -> bytes:
+def encode(fig: Figure, format: str) -> bytes:
     """The figure as a file of one of `PLOTS`, without dates and versions."""
     file = io.BytesIO()
     with style():
-        title = {"Title": str(drawn.get_label())}
-        drawn.savefig(file, format=format, metadata=_METADATA[format] | title)
+        title = {"Title": str(fig.get_label())}
+        fig.savefig(file, format=format, metadata=_METADATA[format] | title)
     return file.getvalue()
 
 
-def svg(drawn: Figure) -> bytes:
-    """The figure as SVG without a ground, its text as text; the figure stays as it is."""
+def svg(fig: Figure) -> bytes:
+    """The figure as SVG without a background, its text as text; leaves the figure unchanged."""
     from matplotlib import rc_context
 
     file = io.BytesIO()
     with (
         style(),
         rc_context({"svg.fonttype": "none", "svg.hashsalt": "dialbench"}),
-        _without_halos(drawn),
+        _without_halos(fig),
     ):
-        drawn.savefig(file, format="svg", transparent=True, metadata={"Date": None})
+        fig.savefig(file, format="svg", transparent=True, metadata={"Date": None})
     return file.getvalue()
 
 
 @contextmanager
-def _without_halos(drawn: Figure) -> Iterator[None]:
-    """Text with a halo is written as outlines, ten times as long."""
+def _without_halos(fig: Figure) -> Iterator[None]:
+    """Takes off halos, with which text becomes outlines of ten times the size."""
     from matplotlib.text import Text
 
-    effects = {text: text.get_path_effects() for text in drawn.findobj(Text)}
+    effects = {text: text.get_path_effects() for text in fig.findobj(Text)}
     for text in effects:
         text.set_path_effects([])
     try:
         yield
     finally:
-        for text, had in effects.items():
-            text.set_path_effects(had)
+        for text, path_effects in effects.items():
+            text.set_path_effects(path_effects)
 
 
 def halo() -> list[Any]:

@@ -1,4 +1,4 @@
-"""Every plot that tables, results and responses allow."""
+"""Makes all plots of tables, results and responses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dialbench.records import Result, Table
 from dialbench.reporting.plots.bars import bars
 from dialbench.reporting.plots.curves import training_curves
 from dialbench.reporting.plots.grids import heat_maps
-from dialbench.reporting.plots.responses import of_responses
+from dialbench.reporting.plots.responses import response_plots
 from dialbench.reporting.plots.scatter import decodings, quality_against_diversity
 from dialbench.reporting.plots.slopes import rank_agreement
 from dialbench.reporting.plots.topic_maps import topic_maps
@@ -28,32 +28,32 @@ def plots(
     results: Iterable[Result],
     conversations: Iterable[Conversations] = (),
 ) -> Iterator[tuple[str, Figure]]:
-    """Plots with their file stems, which may come again.
+    """All plots with their file stems, which need not be unique.
 
     Args:
-        tables: what is shown, possibly beside printed values.
+        tables: ours, possibly beside printed values.
         ours: of each table, our values alone.
         results: whose learning curves and decodings are drawn.
         conversations: whose responses are drawn.
     """
     results = list(results)
     for table in tables:
-        yield from _of_table(table)
+        yield from _comparison_plots(table)
     for table in ours:
-        yield from _of_ours(table)
+        yield from _value_plots(table)
     yield from decodings(results)
     yield from training_curves(results).items()
     yield from topic_maps(results).items()
-    yield from of_responses(conversations)
+    yield from response_plots(conversations)
 
 
-def _of_table(table: Table) -> Iterator[tuple[str, Figure]]:
+def _comparison_plots(table: Table) -> Iterator[tuple[str, Figure]]:
     for kind, figure in (("ranks", rank_agreement(table)), ("grid", heat_maps(table))):
         if figure is not None:
             yield f"{table.name}-{kind}", figure
 
 
-def _of_ours(table: Table) -> Iterator[tuple[str, Figure]]:
+def _value_plots(table: Table) -> Iterator[tuple[str, Figure]]:
     yield from bars(table).items()
     if {_DIVERSITY, _QUALITY} <= {column.name for column in table.columns}:
         figure = quality_against_diversity(table, _DIVERSITY, _QUALITY)

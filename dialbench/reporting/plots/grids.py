@@ -1,4 +1,4 @@
-"""Two options of one system against each other: heat maps of every measure."""
+"""Two options of one system against each other: heat maps of every metric."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dialbench.records import Cell, Column, Table
 from dialbench.reporting.plots.canvas import PALE, SKY, figure, style
-from dialbench.reporting.plots.values import there
+from dialbench.reporting.plots.values import has_value
 from dialbench.reporting.tables.paper_comparison import column_pairs
 from dialbench.reporting.tables.text_table import number
 from dialbench.text.cleaning import clean
@@ -32,15 +32,15 @@ class _Grid:
     labels: Mapping[tuple[str, str], str]
 
     def values(self, option: int) -> list[str]:
-        """What an option was set to."""
+        """The values of an option in rising order."""
         return sorted({key[option] for key in self.labels}, key=float)
 
 
 def heat_maps(table: Table) -> Figure | None:
-    """Every measure over the grid of two options, ours above what the paper printed.
+    """Every metric over the grid of two options, ours above the printed values.
 
-    Darker is higher, within each map. A table is a grid where at least four rows are called by
-    the numbers of the same two options, of which each takes several.
+    Darker is higher, within each map. A table is a grid where the labels of at least four rows
+    give numbers for the same two options, each of which has several.
 
     Args:
         table: any; where printed values stand beside ours, they are drawn too.
@@ -49,37 +49,43 @@ def heat_maps(table: Table) -> Figure | None:
         None where the rows are no grid.
     """
     grid = _grid([row.label for row in table.rows])
-    lines = [list(of) for of in zip(*column_pairs(table), strict=True)] or [list(table.columns)]
-    filled = [place for place, of in enumerate(zip(*lines, strict=True)) if _any(table, of)]
+    column_rows = [list(pair) for pair in zip(*column_pairs(table), strict=True)] or [
+        list(table.columns)
+    ]
+    filled = [
+        index
+        for index, pair in enumerate(zip(*column_rows, strict=True))
+        if _has_values(table, pair)
+    ]
     if grid is None or not filled:
         return None
     with style():
-        shape = {"nrows": len(lines), "ncols": len(filled), "squeeze": False}
+        shape = {"nrows": len(column_rows), "ncols": len(filled), "squeeze": False}
         high, wide = (0.5 * len(grid.values(option)) + 0.55 for option in (0, 1))
-        drawn, axes = figure(wide * len(filled) + 0.5, high * len(lines) + 0.4, **shape)
-        for across, columns in zip(axes, lines, strict=True):
-            for panel, place in zip(across, filled, strict=True):
-                _map(panel, table, columns[place], grid)
-        drawn.supxlabel(clean(grid.options[1]), fontsize=9)
-        drawn.supylabel(clean(grid.options[0]), fontsize=9)
-        drawn.set_label(f"Over {clean(' and '.join(grid.options))}: {clean(table.caption)}")
-    return drawn
+        fig, axes = figure(wide * len(filled) + 0.5, high * len(column_rows) + 0.4, **shape)
+        for across, columns in zip(axes, column_rows, strict=True):
+            for panel, index in zip(across, filled, strict=True):
+                _map(panel, table, columns[index], grid)
+        fig.supxlabel(clean(grid.options[1]), fontsize=9)
+        fig.supylabel(clean(grid.options[0]), fontsize=9)
+        fig.set_label(f"Over {clean(' and '.join(grid.options))}: {clean(table.caption)}")
+    return fig
 
 
-def _any(table: Table, columns: Sequence[Column]) -> bool:
+def _has_values(table: Table, columns: Sequence[Column]) -> bool:
     cells = (row.cells.get(column.name, Cell()) for row in table.rows for column in columns)
-    return any(map(there, cells))
+    return any(map(has_value, cells))
 
 
 def _map(axes: Any, table: Table, column: Column, grid: _Grid) -> None:
     cells = {row.label: row.cells.get(column.name, Cell()) for row in table.rows}
     down, across = grid.values(0), grid.values(1)
-    known = [cell.value for cell in cells.values() if cell.value is not None and there(cell)]
+    values = [cell.value for cell in cells.values() if cell.value is not None and has_value(cell)]
     for y, first in enumerate(down):
         for x, second in enumerate(across):
             cell = cells.get(grid.labels.get((first, second), ""), Cell())
-            _square(axes, x, y, cell, known)
-            if there(cell):
+            _square(axes, x, y, cell, values)
+            if has_value(cell):
                 _write(axes, x, y, cell, column)
     axes.set_xlim(-0.5, len(across) - 0.5)
     axes.set_ylim(len(down) - 0.5, -0.5)
@@ -91,12 +97,12 @@ def _map(axes: Any, table: Table, column: Column, grid: _Grid) -> None:
         spine.set_visible(False)
 
 
-def _square(axes: Any, x: int, y: int, cell: Cell, known: Sequence[float]) -> None:
+def _square(axes: Any, x: int, y: int, cell: Cell, values: Sequence[float]) -> None:
     from matplotlib.patches import Rectangle
 
     look: dict[str, Any] = {"facecolor": "none", "edgecolor": PALE, "hatch": "////"}
-    if there(cell) and cell.value is not None:
-        look = {"facecolor": _shade(cell.value, known), "edgecolor": "none"}
+    if has_value(cell) and cell.value is not None:
+        look = {"facecolor": _shade(cell.value, values), "edgecolor": "none"}
     axes.add_patch(Rectangle((x - 0.48, y - 0.48), 0.96, 0.96, linewidth=0.0, **look))
 
 
@@ -106,11 +112,11 @@ def _write(axes: Any, x: int, y: int, cell: Cell, column: Column) -> None:
     axes.text(x, y, text, ha="center", va="center", fontsize=8, weight=weight)
 
 
-def _shade(value: float, known: Sequence[float]) -> str:
+def _shade(value: float, values: Sequence[float]) -> str:
     """From nearly white to blue, light enough for dark type."""
     from matplotlib.colors import to_hex, to_rgb
 
-    low, high = min(known), max(known)
+    low, high = min(values), max(values)
     share = (value - low) / (high - low) if high > low else 0.0
     depth = _PALEST + (1 - _PALEST) * share
     red, green, blue = (1 - depth * (1 - part) for part in to_rgb(SKY))
@@ -118,19 +124,21 @@ def _shade(value: float, known: Sequence[float]) -> str:
 
 
 def _grid(labels: Sequence[str]) -> _Grid | None:
-    """The grid that the labels span; labels of another form are no part of it."""
-    found: dict[tuple[str, ...], dict[tuple[str, str], str]] = {}
+    """The grid that the labels span; labels of another form are ignored."""
+    grids: dict[tuple[str, ...], dict[tuple[str, str], str]] = {}
     for label in labels:
         if (match := _LABEL.fullmatch(label)) is None:
             continue
         pairs = [part.strip().partition("=") for part in match["options"].split(",")]
-        (first, _, one), (second, _, two) = pairs
-        if _is_number(one) and _is_number(two):
-            found.setdefault((match["name"] or "", first, second), {})[one, two] = label
-    for (_, first, second), of in found.items():
-        several = all(len({key[option] for key in of}) > 1 for option in (0, 1))
-        if len(found) == 1 and len(of) >= _FEWEST and several:
-            return _Grid((first, second), of)
+        (first, _, first_value), (second, _, second_value) = pairs
+        if _is_number(first_value) and _is_number(second_value):
+            grids.setdefault((match["name"] or "", first, second), {})[
+                first_value, second_value
+            ] = label
+    for (_, first, second), labels_of in grids.items():
+        several = all(len({key[option] for key in labels_of}) > 1 for option in (0, 1))
+        if len(grids) == 1 and len(labels_of) >= _FEWEST and several:
+            return _Grid((first, second), labels_of)
     return None
 
 

@@ -1,4 +1,4 @@
-"""Names beside points and at the ends of lines, placed so that they stay readable."""
+"""Places names beside points and at the ends of lines so that they stay readable."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a label stands: its centre relative to its point, and how far they are apart.
+class LabelPosition:
+    """Where a label stands: its centre relative to its point, and the distance between them.
 
-    `near` is the spot of the label's edge that is nearest to the point.
+    `near` is the part of the label's edge that is nearest to the point.
     """
 
     x: float
@@ -70,7 +70,7 @@ class Point:
 
 @dataclass(frozen=True)
 class End:
-    """The end of a line in data coordinates, with what is written beside it."""
+    """The end of a line in data coordinates, with the name beside it."""
 
     text: str
     x: float
@@ -78,40 +78,40 @@ class End:
     colour: str = INK
 
 
-def place(
+def place_labels(
     points: Sequence[tuple[float, float]],
     sizes: Sequence[tuple[float, float]],
     page: Box,
     obstacles: Sequence[Box] = (),
-) -> list[Place]:
-    """A place for each label, in turn: near its point, and covering as little as possible.
+) -> list[LabelPosition]:
+    """A position for each label in turn: near its point, and covering as little as possible.
 
     Args:
-        points: (x, y) of what is labelled.
+        points: (x, y) of the labelled points.
         sizes: width and height of each label.
-        page: where labels belong.
-        obstacles: what else no label should cover.
+        page: the area for labels.
+        obstacles: further areas that no label should cover.
 
     Returns:
-        One place a point. A point further away weighs as much as one square point covered.
+        One position a point. A point of distance costs as much as one square point covered.
     """
-    taken = [Box.around(x, y, 2 * _POINT_RADIUS, 2 * _POINT_RADIUS) for x, y in points]
-    taken += obstacles
-    places = []
+    occupied = [Box.around(x, y, 2 * _POINT_RADIUS, 2 * _POINT_RADIUS) for x, y in points]
+    occupied += obstacles
+    positions = []
     for (x, y), (width, height) in zip(points, sizes, strict=True):
         costs = {}
         for candidate in _candidates(width, height):
             box = Box.around(x + candidate.x, y + candidate.y, width, height)
             outside = width * height - box.overlap(page)
-            covered = sum(box.overlap(other) for other in taken)
+            covered = sum(box.overlap(other) for other in occupied)
             costs[candidate] = covered + _OUTSIDE * outside + candidate.distance
         best = min(costs, key=costs.__getitem__)
-        places.append(best)
-        taken.append(Box.around(x + best.x, y + best.y, width, height))
-    return places
+        positions.append(best)
+        occupied.append(Box.around(x + best.x, y + best.y, width, height))
+    return positions
 
 
-def write(axes: Any, points: Sequence[Point]) -> list[Any]:
+def write_labels(axes: Any, points: Sequence[Point]) -> list[Any]:
     """Writes the names beside their points, clear of points, whiskers and each other.
 
     A line leads to names that had to move away. The axes must have their final limits.
@@ -136,16 +136,16 @@ def write(axes: Any, points: Sequence[Point]) -> list[Any]:
         )
         for point in points
     ]
-    for note, spot in zip(notes, _spots(axes, points, notes), strict=True):
-        note.set_position((spot.x, spot.y))
+    for note, position in zip(notes, _label_positions(axes, points, notes), strict=True):
+        note.set_position((position.x, position.y))
         # Text that reaches over the edge must not make the axes smaller once it is placed.
         note.set_in_layout(False)
-        if spot.distance > _DISTANCES[0]:
-            _lead(axes, note.xy, spot.near)
+        if position.distance > _DISTANCES[0]:
+            _leader_line(axes, note.xy, position.near)
     return notes
 
 
-def column(axes: Any, ends: Sequence[End], gap: float, *, right: bool = True) -> None:
+def write_column(axes: Any, ends: Sequence[End], gap: float, *, right: bool = True) -> None:
     """Writes the names below each other at one side of the axes, as near to their ends as fits.
 
     A thin line leads to each.
@@ -156,7 +156,7 @@ def column(axes: Any, ends: Sequence[End], gap: float, *, right: bool = True) ->
         gap: the height of a name, in data coordinates.
         right: at which side.
     """
-    heights = apart([end.y for end in ends], gap, sorted(axes.get_ylim()))
+    heights = spaced_heights([end.y for end in ends], gap, sorted(axes.get_ylim()))
     for end, height in zip(ends, heights, strict=True):
         axes.annotate(
             end.text,
@@ -177,26 +177,26 @@ def column(axes: Any, ends: Sequence[End], gap: float, *, right: bool = True) ->
         )
 
 
-def apart(
-    wanted: Sequence[float], gap: float, within: Sequence[float] = (-math.inf, math.inf)
+def spaced_heights(
+    targets: Sequence[float], gap: float, within: Sequence[float] = (-math.inf, math.inf)
 ) -> list[float]:
-    """Heights at least `gap` apart, in the order of the wanted ones, of the least squared error.
+    """Heights at least `gap` apart, in the order of the targets, of the least squared error.
 
     Args:
-        wanted: one each.
+        targets: the desired heights.
         gap: above 0.
         within: lowest and highest; too many for it go beyond the highest.
     """
-    order = sorted(range(len(wanted)), key=wanted.__getitem__)
+    order = sorted(range(len(targets)), key=targets.__getitem__)
     # Less the gaps below them, heights need only not fall: their isotonic regression.
     blocks: list[list[float]] = []
     for below, number in enumerate(order):
-        blocks.append([wanted[number] - below * gap])
+        blocks.append([targets[number] - below * gap])
         while len(blocks) > 1 and fmean(blocks[-2]) > fmean(blocks[-1]):
             last = blocks.pop()
             blocks[-1] += last
     # Clipped, it is the isotonic regression within bounds.
-    low, high = within[0], within[1] - gap * (len(wanted) - 1)
+    low, high = within[0], within[1] - gap * (len(targets) - 1)
     level = [max(low, min(high, fmean(block))) for block in blocks for _ in block]
     return [
         height
@@ -206,7 +206,9 @@ def apart(
     ]
 
 
-def _spots(axes: Any, points: Sequence[Point], notes: Sequence[Any]) -> list[Place]:
+def _label_positions(
+    axes: Any, points: Sequence[Point], notes: Sequence[Any]
+) -> list[LabelPosition]:
     to_points = 72 / axes.figure.dpi
 
     def on_page(x: float, y: float) -> NDArray[np.float64]:
@@ -217,7 +219,7 @@ def _spots(axes: Any, points: Sequence[Point], notes: Sequence[Any]) -> list[Pla
         return Box(low[0], low[1], high[0], high[1])
 
     extents = [note.get_window_extent() for note in notes]
-    return place(
+    return place_labels(
         [(x, y) for x, y in (on_page(point.x, point.y) for point in points)],
         [(box.width * to_points + 2, box.height * to_points + 1) for box in extents],
         Box(*(axes.bbox.extents * to_points).tolist()),
@@ -232,13 +234,13 @@ def _spots(axes: Any, points: Sequence[Point], notes: Sequence[Any]) -> list[Pla
     )
 
 
-def _candidates(width: float, height: float) -> Iterator[Place]:
+def _candidates(width: float, height: float) -> Iterator[LabelPosition]:
     for distance in _DISTANCES:
         for right, up in _DIRECTIONS:
             x, y = right * (distance + width / 2), up * (distance + height / 2)
-            yield Place(x, y, distance, (right * distance, up * distance))
+            yield LabelPosition(x, y, distance, (right * distance, up * distance))
 
 
-def _lead(axes: Any, point: tuple[float, float], end: tuple[float, float]) -> None:
+def _leader_line(axes: Any, point: tuple[float, float], end: tuple[float, float]) -> None:
     line = {"arrowstyle": "-", "color": GREY, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 3}
     axes.annotate("", point, end, textcoords="offset points", arrowprops=line)

@@ -1,4 +1,4 @@
-"""Where the likeliest words of topics lie: one picture a trained system that tells it."""
+"""Plots the most probable words of topics in a plane, one figure a training run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dialbench.records import Result
 from dialbench.reporting.plots import labels
 from dialbench.reporting.plots.canvas import figure, series, style
-from dialbench.reporting.tables.topics import told
+from dialbench.reporting.tables.topics import results_with_topics
 from dialbench.text.cleaning import clean, slug
 
 if TYPE_CHECKING:
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 def topic_maps(results: Iterable[Result]) -> dict[str, Figure]:
     """The words of all topics in a plane, where t-SNE put them (the AdaND paper's Figure 4).
 
-    Which words are neighbours says something; how far apart the others are does not.
+    Only neighbourhoods have a meaning, distances have none.
 
     Args:
-        results: what the store knows of each job; places are the fact "topic_places", (x, y) of
+        results: of all jobs; positions are the fact "topic_places", (x, y) of
             each word of the fact "topics".
 
     Returns:
@@ -29,34 +29,34 @@ def topic_maps(results: Iterable[Result]) -> dict[str, Figure]:
     """
     return {
         slug(f"{corpus}-topics-{label}"): _map(
-            f"{clean(label)} ({clean(corpus)})", result.facts["topics"], places
+            f"{clean(label)} ({clean(corpus)})", result.facts["topics"], positions
         )
-        for corpus, trained in told(results).items()
-        for label, result in trained.items()
-        if (places := result.facts.get("topic_places"))
+        for corpus, systems in results_with_topics(results).items()
+        for label, result in systems.items()
+        if (positions := result.facts.get("topic_places"))
     }
 
 
 def _map(
-    whose: str, topics: Sequence[Sequence[str]], places: Sequence[Sequence[Sequence[float]]]
+    title: str, topics: Sequence[Sequence[str]], positions: Sequence[Sequence[Sequence[float]]]
 ) -> Figure:
     points, colours = [], []
     with style():
-        drawn, axes = figure(6.5, 5.5)
-        drawn.set_label(f"Words of the topics of {whose}")
-        for number, (words, spots) in enumerate(zip(topics, places, strict=True)):
+        fig, axes = figure(6.5, 5.5)
+        fig.set_label(f"Words of the topics of {title}")
+        for number, (words, coordinates) in enumerate(zip(topics, positions, strict=True)):
             look = series(number) | {"linestyle": ""}
-            axes.plot(*zip(*spots, strict=True), **look, label=f"topic {number + 1}")
+            axes.plot(*zip(*coordinates, strict=True), **look, label=f"topic {number + 1}")
             points += [
                 labels.Point(clean(word), x, y, x, x, y, y)
-                for word, (x, y) in zip(words, spots, strict=True)
+                for word, (x, y) in zip(words, coordinates, strict=True)
             ]
             colours += [look["color"]] * len(words)
         axes.margins(0.12)
         axes.set_xticks(())
         axes.set_yticks(())
-        axes.set_xlabel("t-SNE: only who is near whom says something")
-        drawn.legend(loc="outside upper center", ncols=5, frameon=False)
-        for note, colour in zip(labels.write(axes, points), colours, strict=True):
+        axes.set_xlabel("t-SNE: only neighbourhoods have a meaning")
+        fig.legend(loc="outside upper center", ncols=5, frameon=False)
+        for note, colour in zip(labels.write_labels(axes, points), colours, strict=True):
             note.set_color(colour)
-    return drawn
+    return fig

@@ -1,4 +1,4 @@
-"""A table's values as plots draw them: with whiskers, in the unit of the axis, by short names."""
+"""Prepares a table's values for plots: whiskers, units of axes, short names."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _DEVIATION = "± standard deviation over seeds"
 _LONGEST_LABEL = 36
 
 
-def there(cell: Cell) -> bool:
+def has_value(cell: Cell) -> bool:
     """Whether a cell has a value that can be drawn."""
     return cell.value is not None and bool(np.isfinite(cell.value))
 
 
-def shown(cell: Cell, column: Column) -> tuple[float, float, float]:
+def value_and_ends(cell: Cell, column: Column) -> tuple[float, float, float]:
     """Value and the ends of its whiskers, in the unit of the axis."""
     value = math.nan if cell.value is None else cell.value
-    low, high = _whisker_ends(cell, value)
+    low, high = _whiskers(cell, value)
     unit = scale(column)
     return unit * value, unit * min(low, value), unit * max(high, value)
 
 
-def whiskers(cells: Sequence[Cell]) -> str:
-    """What the whiskers are; nothing where there are none."""
+def whisker_note(cells: Sequence[Cell]) -> str:
+    """The caption of the whiskers; "" where there are none."""
     kinds = []
     if any(cell.interval is not None for cell in cells):
         kinds.append(_INTERVAL)
@@ -53,7 +53,7 @@ def column_called(table: Table, name: str) -> Column:
 
 
 def axis_title(column: Column) -> str:
-    """What an axis shows, in which unit, and where better values lie."""
+    """Title of an axis: metric, unit, and which values are better."""
     unit = " (%)" if column.percent else ""
     better = {"higher": ", higher is better", "lower": ", lower is better", "none": ""}
     return f"{clean(column.title)}{unit}{'' if column.unranked else better[column.direction]}"
@@ -65,7 +65,7 @@ def shortened(label: str) -> str:
     return text if len(text) <= _LONGEST_LABEL else f"{text[: _LONGEST_LABEL - 1]}…"
 
 
-def _whisker_ends(cell: Cell, value: float) -> tuple[float, float]:
+def _whiskers(cell: Cell, value: float) -> tuple[float, float]:
     if cell.interval is not None:
         return cell.interval
     deviation = cell.deviation or 0.0

@@ -1,4 +1,4 @@
-"""Tables of finished responses under papers' conventions."""
+"""Tables of the scores of finished responses under papers' conventions."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from dialbench.records import Cell, Column, Row, Table
 from dialbench.reporting.tables.columns import column_of
 
-# Recipes that stand below the measure whose name their papers give them; the COCO toolkit's have
-# columns of their own, since one paper prints both.
+# Recipes shown in the column of the metric by whose name their papers call them; the COCO
+# toolkit's have columns of their own, since one paper prints both.
 _VARIANT_OF = {
     "bleu-parlai": "bleu-4",
     **{f"bleu-plato-{n}": f"bleu-{n}" for n in (1, 2)},
@@ -20,7 +20,7 @@ Report = Mapping[str, Any]
 
 
 def table_of(reports: Sequence[Report], remarks: Iterable[str]) -> Table:
-    """A row a system under one convention, with the paper's titles and units."""
+    """Scores under one convention with the paper's titles and units, a row a system."""
     first = reports[0]
     columns = [_printed(title, score) for title, score in first["metrics"].items()]
     rows = [
@@ -34,11 +34,11 @@ def table_of(reports: Sequence[Report], remarks: Iterable[str]) -> Table:
 
 
 def comparison_of(reports: Sequence[Report], remarks: Iterable[str]) -> Table:
-    """A row a convention for one system: fractions, each measure's recipes below each other."""
-    measures = {_measure(score): None for report in reports for score in report["metrics"].values()}
-    columns = [column_of(measure) for measure in measures]
+    """Scores of one system as fractions, a row a convention; a metric's recipes share a column."""
+    scores = (score for report in reports for score in report["metrics"].values())
+    columns = [column_of(name) for name in dict.fromkeys(map(_column_name, scores))]
     rows = [
-        Row(report["convention"], {_measure(s): _cell(s) for s in report["metrics"].values()})
+        Row(report["convention"], {_column_name(s): _cell(s) for s in report["metrics"].values()})
         for report in reports
     ]
     notes = [
@@ -51,14 +51,14 @@ def comparison_of(reports: Sequence[Report], remarks: Iterable[str]) -> Table:
     return Table("conventions", caption, tuple(columns), tuple(rows), (*notes, *remarks))
 
 
-def _measure(score: Report) -> str:
-    """The column of a comparison that a score stands in."""
-    measure: str = score["measure"]
-    return _VARIANT_OF.get(measure, measure)
+def _column_name(score: Report) -> str:
+    """The column of a score in a comparison."""
+    metric: str = score["measure"]
+    return _VARIANT_OF.get(metric, metric)
 
 
 def _printed(title: str, score: Report) -> Column:
-    column = column_of(_measure(score))
+    column = column_of(_column_name(score))
     return dataclasses.replace(
         column,
         name=title,

@@ -1,49 +1,49 @@
-"""What must be said under a table so that its numbers can be understood and repeated."""
+"""Writes the notes under a table that its readers need to interpret and reproduce it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from dialbench.records import Column, Result, Table
-from dialbench.reporting.tables.rows import FEWEST_DIFFERENT, Line, repetition
+from dialbench.reporting.tables.rows import MIN_DIFFERENT, SeedGroup, repetition_note
 from dialbench.reporting.tables.significance import Marks, Rules
 from dialbench.reporting.tables.text_table import number
 
 
 def notes(
     table: Table,
-    members: Sequence[Line],
+    groups: Sequence[SeedGroup],
     marks: Mapping[str, Marks],
     rules: Rules,
-    said: Sequence[str],
+    corpus_notes: Sequence[str],
 ) -> tuple[str, ...]:
     """The notes of a table, each once, as whole sentences.
 
     Args:
         table: the table without its notes.
-        members: the lines that its rows show.
-        marks: how each column was marked, by column name.
-        rules: what was taken as significant.
-        said: what the corpus wants to be said.
+        groups: the results of its rows.
+        marks: of each column, by its name.
+        rules: when a difference is significant.
+        corpus_notes: the notes of its corpus.
     """
-    # What a reader must know before any number comes first, what is looked up comes last.
-    found = [
-        *repetitions(members),
-        *_unfinished(members),
-        *_sizes(members),
-        *said,
-        *_warnings(members),
-        *_absences(table),
+    # First what a reader must know before any number, last what is only looked up.
+    ordered = [
+        *repetition_notes(groups),
+        *_unfinished(groups),
+        *_response_counts(groups),
+        *corpus_notes,
+        *_warnings(groups),
+        *_missing_values(table),
         *_ranks(table),
-        *_seeds(members),
-        *_tests(table, members, marks, rules),
+        *_seed_counts(groups),
+        *_tests(table, groups, marks, rules),
         *signatures(table),
     ]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(ordered))
 
 
 def signatures(table: Table) -> list[str]:
-    """Which measure exactly each column with a value shows."""
+    """The signature of the metric of each column with a value."""
     return [
         f"{c.title}: {c.signature}."
         for c in table.columns
@@ -51,69 +51,69 @@ def signatures(table: Table) -> list[str]:
     ]
 
 
-def repetitions(members: Sequence[Line]) -> Iterator[str]:
-    """Which ranked rows say nearly the same to every context."""
-    found = [line for line in members if line.ranked and line.repetitive]
-    for line in found:
+def repetition_notes(groups: Sequence[SeedGroup]) -> Iterator[str]:
+    """The ranked rows with nearly the same response to every context."""
+    repetitive = [group for group in groups if group.ranked and group.repetitive]
+    for group in repetitive:
         counts: dict[tuple[float, int], list[Result]] = {}
-        for result in line.repetitive:
+        for result in group.repetitive:
             score = result.scores["different"]
             counts.setdefault((score.value, score.n), []).append(result)
         for (different, contexts), results in counts.items():
-            yield repetition(_of(line, results), different, contexts)
-    if found:
+            yield repetition_note(_label_with_seeds(group, results), different, contexts)
+    if repetitive:
         yield (
-            f"Systems with fewer than {100 * FEWEST_DIFFERENT:g} % different responses are not "
+            f"Systems with fewer than {100 * MIN_DIFFERENT:g} % different responses are not "
             "marked best."
         )
 
 
 def _ranks(table: Table) -> Iterator[str]:
-    """Which columns are not ranked and why, and whether ranks are finer than what is printed."""
+    """Which columns are not ranked and why, and whether rounding hides ranks."""
     titles: dict[str, list[str]] = {}
     for column in table.columns:
         if column.unranked:
             titles.setdefault(column.unranked, []).append(column.title)
     for reason, names in titles.items():
         yield f"{', '.join(names)}: not ranked ({reason})."
-    if any(_ranks_what_prints_equal(table, column) for column in table.columns):
+    if any(_ranks_hidden_by_rounding(table, column) for column in table.columns):
         yield "Ranks are taken before rounding."
 
 
-def _ranks_what_prints_equal(table: Table, column: Column) -> bool:
+def _ranks_hidden_by_rounding(table: Table, column: Column) -> bool:
     """Whether a marked cell and one of another rank show the same number."""
     ranks: dict[str, set[tuple[bool, bool]]] = {}
     for row in table.rows:
         cell = row.cells[column.name]
         if row.ranked and cell.value is not None:
             ranks.setdefault(number(cell.value, column), set()).add((cell.best, cell.second))
-    return any(len(places) > 1 for places in ranks.values())
+    return any(len(marks) > 1 for marks in ranks.values())
 
 
-def _sizes(members: Sequence[Line]) -> Iterator[str]:
-    full = max((line.size for line in members), default=0)
+def _response_counts(groups: Sequence[SeedGroup]) -> Iterator[str]:
+    full = max((group.size for group in groups), default=0)
     if full:
         yield f"{full:,} responses per system."
-    for line in members:
-        if line.size not in (0, full):
-            yield f"{line.label}: {line.size:,} responses only, hence not ranked."
-    shown = [line.label for line in members if not line.ranked and line.size == full]
+    for group in groups:
+        if group.size not in (0, full):
+            yield f"{group.label}: {group.size:,} responses only, hence not ranked."
+    shown = [group.label for group in groups if not group.ranked and group.size == full]
     if shown:
         yield f"Shown for comparison, not ranked: {', '.join(shown)}."
 
 
-def _seeds(members: Sequence[Line]) -> Iterator[str]:
+def _seed_counts(groups: Sequence[SeedGroup]) -> Iterator[str]:
     labels: dict[int, list[str]] = {}
-    for line in members:
-        labels.setdefault(len(line.done), []).append(line.label)
-    several = {count: of for count, of in labels.items() if count > 1}
+    for group in groups:
+        labels.setdefault(len(group.done), []).append(group.label)
+    several = {count: names for count, names in labels.items() if count > 1}
     if several:
-        numbers = "; ".join(f"{count} for {', '.join(of)}" for count, of in several.items())
+        numbers = "; ".join(f"{count} for {', '.join(names)}" for count, names in several.items())
         yield f"±: sample standard deviation over training runs ({numbers})."
 
 
 def _tests(
-    table: Table, members: Sequence[Line], marks: Mapping[str, Marks], rules: Rules
+    table: Table, groups: Sequence[SeedGroup], marks: Mapping[str, Marks], rules: Rules
 ) -> Iterator[str]:
     tests: dict[str, list[str]] = {}
     for column in table.columns:
@@ -123,28 +123,29 @@ def _tests(
         yield rules.note
     for test, titles in tests.items():
         yield f"{', '.join(titles)}: {test}."
-    if tests and all(len(line.done) < 2 for line in members if line.ranked):
+    if tests and all(len(group.done) < 2 for group in groups if group.ranked):
         yield "Tests generalise to new conversations, not to new training runs."
     for column in table.columns:
-        if untested := [members[row].label for row in sorted(marks[column.name].untested)]:
+        if untested := [groups[row].label for row in sorted(marks[column.name].untested)]:
             yield f"{column.title}: no test for {', '.join(untested)}."
 
 
-def _unfinished(members: Sequence[Line]) -> Iterator[str]:
-    said = {
+def _unfinished(groups: Sequence[SeedGroup]) -> Iterator[str]:
+    phrases = {
         "failed": "failed",
         "interrupted": "was interrupted",
         "started": "has not finished",
     }
-    for line in members:
-        for result in line.results:
-            if result.status in said:
+    for group in groups:
+        for result in group.results:
+            if result.status in phrases:
                 reason = f": {result.reason}" if result.reason else ""
-                yield _sentence(f"{_of(line, [result])} {said[result.status]}{reason}")
+                label = _label_with_seeds(group, [result])
+                yield _sentence(f"{label} {phrases[result.status]}{reason}")
 
 
-def _absences(table: Table) -> Iterator[str]:
-    """Every reason for a dash in a finished row, with the measures and rows it holds for."""
+def _missing_values(table: Table) -> Iterator[str]:
+    """Every reason for a dash in a finished row, with its metrics and rows."""
     finished = [row for row in table.rows if row.status == "done"]
     titles: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for column in table.columns:
@@ -155,32 +156,32 @@ def _absences(table: Table) -> Iterator[str]:
         for reason, without in labels.items():
             whole = len(without) == len(finished)
             titles.setdefault((reason, () if whole else tuple(without)), []).append(column.title)
-    for (reason, of), names in titles.items():
-        whom = f" of {', '.join(of)}" if of else ""
-        yield _sentence(f"Not available: {', '.join(names)}{whom} ({reason})")
+    for (reason, row_labels), names in titles.items():
+        systems = f" of {', '.join(row_labels)}" if row_labels else ""
+        yield _sentence(f"Not available: {', '.join(names)}{systems} ({reason})")
 
 
-def _warnings(members: Sequence[Line]) -> Iterator[str]:
-    """What results say of themselves; without names where it holds for all that finished."""
-    told: dict[str, list[str]] = {}
-    for line in members:
-        saying: dict[str, list[Result]] = {}
-        for result in line.results:
+def _warnings(groups: Sequence[SeedGroup]) -> Iterator[str]:
+    """The notes of the results themselves; without labels where all finished rows share one."""
+    labels_of: dict[str, list[str]] = {}
+    for group in groups:
+        results_of: dict[str, list[Result]] = {}
+        for result in group.results:
             for note in dict.fromkeys(result.notes):
-                saying.setdefault(note, []).append(result)
-        for note, results in saying.items():
-            told.setdefault(note, []).append(_of(line, results))
-    finished = {line.label for line in members if line.done}
-    for note, of in told.items():
-        yield _sentence(note if finished <= set(of) else f"{', '.join(of)}: {note}")
+                results_of.setdefault(note, []).append(result)
+        for note, results in results_of.items():
+            labels_of.setdefault(note, []).append(_label_with_seeds(group, results))
+    finished = {group.label for group in groups if group.done}
+    for note, labels in labels_of.items():
+        yield _sentence(note if finished <= set(labels) else f"{', '.join(labels)}: {note}")
 
 
-def _of(line: Line, results: Sequence[Result]) -> str:
-    """The line by its label, with the seeds of these results unless they are all that finished."""
+def _label_with_seeds(group: SeedGroup, results: Sequence[Result]) -> str:
+    """The label, with the seeds of these results unless they are all that finished."""
     seeds = [result.job.seed for result in results]
-    if {result.job.seed for result in line.done or line.results} <= set(seeds):
-        return line.label
-    return f"{line.label} (seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))})"
+    if {result.job.seed for result in group.done or group.results} <= set(seeds):
+        return group.label
+    return f"{group.label} (seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))})"
 
 
 def _sentence(text: str) -> str:

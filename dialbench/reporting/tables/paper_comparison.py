@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from dialbench.papers.tables import PrintedTable
 from dialbench.records import Cell, Column, Result, Row, Score, Table
 from dialbench.reporting.tables.columns import column_of
-from dialbench.reporting.tables.notes import repetitions
+from dialbench.reporting.tables.notes import repetition_notes
 from dialbench.reporting.tables.results import fill
-from dialbench.reporting.tables.rows import named_lines
+from dialbench.reporting.tables.rows import label_seed_groups
 from dialbench.reporting.tables.significance import Rules
 from dialbench.reporting.tables.text_table import MINUS, scale
 from dialbench.stats.ranks import kendall_tau_b
@@ -64,14 +64,14 @@ def compare_with_paper(
     for column in suite.columns:
         if column.share_of:
             values = _as_shares(column, values)
-    groups = named_lines(values)
+    groups = label_seed_groups(values)
     ours = fill(Table(name, caption, columns, ()), groups, rules)
     column_pairs = [pair for c in suite.columns for pair in _column_pairs(c, ours, printed)]
     filled = {row.label: row for row in ours.rows}
     row_pairs = [_RowPair(row, group, printed, filled.get(row.name)) for row in suite.rows]
     presets = {result.job.preset for row in results.values() for result in row}
     notes = [
-        *repetitions(groups),
+        *repetition_notes(groups),
         *_paper_notes(suite, group, row_pairs, missing),
         *_setting_notes(group, presets),
         *ours.notes,

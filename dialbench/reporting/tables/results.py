@@ -1,4 +1,4 @@
-"""Results become tables: one a corpus, a row a system, a column a measure under one signature."""
+"""Builds tables from results: one a corpus, a row a system, a column a metric."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dialbench.records import Cell, Column, Result, Row, Score, Table
 from dialbench.reporting.defaults import DEFAULT_ALPHA
 from dialbench.reporting.tables.columns import column_of
 from dialbench.reporting.tables.notes import notes
-from dialbench.reporting.tables.rows import Line, lines
+from dialbench.reporting.tables.rows import SeedGroup, seed_groups
 from dialbench.reporting.tables.significance import Correction, Marks, Rules, Sample, mark
 
 
@@ -22,20 +22,20 @@ def build(
     correction: Correction = "none",
     corpus_notes: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Table]:
-    """The tables of all corpora that occur in the results, in order of first appearance.
+    """The tables of all corpora in the results, in order of first appearance.
 
     Seeds of one row become their mean and sample standard deviation. In every column the best
     value and, of three rows or more, the second best are marked, and those that differ
     significantly from the best (`stats.compare.difference_test`). Rows of hardly any different
-    responses are never best. Rows that are not ranked, or answered fewer contexts than others,
-    come last and carry no marks.
+    responses are never best. Rows that are not ranked, or have fewer responses than others,
+    come last and have no marks.
 
     Args:
-        results: what the store knows of each job; failed jobs give rows of dashes.
-        metrics: measures in the order of the columns; those of one family stand together.
+        results: of all jobs; failed jobs give rows of dashes.
+        metrics: names or columns, in their order; those of one family stand together.
         alpha: level of significance.
         correction: "holm" adjusts p-values for the several comparisons within a column.
-        corpus_notes: what is to be said of a corpus under its table.
+        corpus_notes: notes by corpus.
 
     Raises:
         InputError: `alpha` or `correction` cannot be used.
@@ -45,11 +45,11 @@ def build(
     by_corpus: dict[str, list[Result]] = {}
     for result in results:
         by_corpus.setdefault(result.job.corpus, []).append(result)
-    said = corpus_notes or {}
+    notes_of = corpus_notes or {}
     tables = []
-    for corpus, group in by_corpus.items():
+    for corpus, corpus_results in by_corpus.items():
         empty = Table(corpus, f"Automatic evaluation on {corpus}", tuple(columns), ())
-        tables.append(fill(empty, lines(group), rules, said.get(corpus, ())))
+        tables.append(fill(empty, seed_groups(corpus_results), rules, notes_of.get(corpus, ())))
     return tables
 
 
@@ -59,59 +59,61 @@ def _by_family(columns: Sequence[Column]) -> list[Column]:
     return sorted(columns, key=lambda column: order.index(column.group))
 
 
-def fill(table: Table, members: Sequence[Line], rules: Rules, said: Sequence[str] = ()) -> Table:
-    """A table that has only its name, caption and columns, with rows, marks and notes.
+def fill(
+    table: Table, groups: Sequence[SeedGroup], rules: Rules, extra_notes: Sequence[str] = ()
+) -> Table:
+    """Adds rows, marks and notes to a table that has only its name, caption and columns.
 
-    A column whose measure has values under several signatures becomes several.
+    A column whose metric has values under several signatures becomes several.
 
     Args:
         table: the empty table.
-        members: what its rows show.
-        rules: what is significant.
-        said: what is to be said besides.
+        groups: the results of its rows.
+        rules: when a difference is significant.
+        extra_notes: further notes.
     """
-    measures = [measure for column in table.columns for measure in _measures(column, members)]
-    marks = {m.column.name: m.marks(members, rules) for m in measures}
+    columns = [split for column in table.columns for split in _signature_columns(column, groups)]
+    marks = {c.column.name: c.marks(groups, rules) for c in columns}
     rows = tuple(
         Row(
-            line.label,
-            {m.column.name: m.cell(line, row, marks[m.column.name]) for m in measures},
-            line.ranked,
-            line.status,
+            group.label,
+            {c.column.name: c.cell(group, row, marks[c.column.name]) for c in columns},
+            group.ranked,
+            group.status,
         )
-        for row, line in enumerate(members)
+        for row, group in enumerate(groups)
     )
-    filled = dataclasses.replace(table, columns=tuple(m.column for m in measures), rows=rows)
-    return dataclasses.replace(filled, notes=notes(filled, members, marks, rules, said))
+    filled = dataclasses.replace(table, columns=tuple(c.column for c in columns), rows=rows)
+    return dataclasses.replace(filled, notes=notes(filled, groups, marks, rules, extra_notes))
 
 
 @dataclass(frozen=True)
-class _Measure:
-    """A column and the scores that belong into it: those of `metric` with its signature."""
+class _SignatureColumn:
+    """A column and its scores: those of `metric` under the column's signature."""
 
     metric: str
     column: Column
 
-    def scores(self, line: Line) -> list[Score]:
-        """The available scores of a line, one a seed that has one."""
+    def scores(self, group: SeedGroup) -> list[Score]:
+        """The available scores of a row, one a seed that has one."""
         return [
             score
-            for score in line.scores(self.metric)
+            for score in group.scores(self.metric)
             if score.available and score.signature == self.column.signature
         ]
 
-    def marks(self, members: Sequence[Line], rules: Rules) -> Marks:
-        """The marks of the lines that compete in this column."""
-        found = {row: self.scores(line) for row, line in enumerate(members) if line.ranked}
-        samples = {row: Sample.of(scores) for row, scores in found.items() if scores}
-        repetitive = [row for row in samples if members[row].repetitive]
+    def marks(self, groups: Sequence[SeedGroup], rules: Rules) -> Marks:
+        """The marks of the rows that compete in this column."""
+        scores_of = {row: self.scores(group) for row, group in enumerate(groups) if group.ranked}
+        samples = {row: Sample.of(scores) for row, scores in scores_of.items() if scores}
+        repetitive = [row for row in samples if groups[row].repetitive]
         return mark(samples, self.column, rules, repetitive)
 
-    def cell(self, line: Line, row: int, marks: Marks) -> Cell:
-        """What stands in this column in one line."""
-        scores = self.scores(line)
+    def cell(self, group: SeedGroup, row: int, marks: Marks) -> Cell:
+        """The cell of one row in this column."""
+        scores = self.scores(group)
         if not scores:
-            return Cell(reason=self._absence(line))
+            return Cell(reason=self._missing_reason(group))
         sample = Sample.of(scores)
         return Cell(
             value=sample.value,
@@ -122,25 +124,25 @@ class _Measure:
             significant=row in marks.significant,
         )
 
-    def _absence(self, line: Line) -> str:
-        if line.status != "done":
-            return line.status
-        scores = line.scores(self.metric)
+    def _missing_reason(self, group: SeedGroup) -> str:
+        if group.status != "done":
+            return group.status
+        scores = group.scores(self.metric)
         if any(score.available for score in scores):
             return "scored under another signature"
         return next((score.reason for score in scores if score.reason), "not scored")
 
 
-def _measures(column: Column, members: Sequence[Line]) -> list[_Measure]:
-    """One column for each signature under which the measure has values, at least one."""
-    scores = [score for line in members for score in line.scores(column.name)]
+def _signature_columns(column: Column, groups: Sequence[SeedGroup]) -> list[_SignatureColumn]:
+    """One column for each signature under which the metric has values, at least one."""
+    scores = [score for group in groups for score in group.scores(column.name)]
     signatures = list(dict.fromkeys(score.signature for score in scores if score.available))
     if not signatures:
         signatures = [score.signature for score in scores][:1] or [""]
     if len(signatures) == 1:
-        return [_Measure(column.name, dataclasses.replace(column, signature=signatures[0]))]
+        return [_SignatureColumn(column.name, dataclasses.replace(column, signature=signatures[0]))]
     return [
-        _Measure(
+        _SignatureColumn(
             column.name,
             dataclasses.replace(
                 column,

@@ -8,16 +8,16 @@ from typing import Any
 
 from dialbench.records import Cell, Column, Row, Table
 from dialbench.reporting.tables.columns import column_of
-from dialbench.reporting.tables.rows import repeats, repetition
+from dialbench.reporting.tables.rows import is_repetitive, repetition_note
 from dialbench.reporting.tables.text_table import MINUS
 
 
 def table_of(reports: Sequence[Mapping[str, Any]]) -> Table:
-    """The reports of `dialbench.scoring.score` as a table, without any comparison."""
+    """The reports of `dialbench.scoring.score` as a table without marks."""
     first = reports[0]["metrics"]
     columns = tuple(_column(name, score["signature"]) for name, score in first.items())
     rows = tuple(Row(report["system"], _cells(report["metrics"])) for report in reports)
-    notes = [*_repetitions(reports)]
+    notes = [*_repetition_notes(reports)]
     notes += [f"{column.title}: {column.signature}" for column in columns]
     notes += [
         f"{report['system']}, {column_of(name).title}: {score['reason']}"
@@ -28,31 +28,35 @@ def table_of(reports: Sequence[Mapping[str, Any]]) -> Table:
     return Table("scores", "Scores of finished responses", columns, rows, tuple(notes))
 
 
-def _repetitions(reports: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _repetition_notes(reports: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for report in reports:
         score = report["metrics"].get("different")
-        if score and score["value"] is not None and repeats(score["value"], score["n"]):
-            yield repetition(report["system"], score["value"], score["n"])
+        if score and score["value"] is not None and is_repetitive(score["value"], score["n"]):
+            yield repetition_note(report["system"], score["value"], score["n"])
 
 
 def comparison_of(report: Mapping[str, Any]) -> Table:
-    """How the system of a report differs from the one that it is paired with, a row a measure."""
-    compared = {column_of(name).title: found for name, found in report["compared"].items()}
-    rows = [Row(title, _differences(found)) for title, found in compared.items()]
-    tests = {c["test"]: None for c in compared.values()}
-    reasons = (f"{title}: {c['reason']}" for title, c in compared.items() if "reason" in c)
+    """The differences between a report's system and the one it is paired with, a row a metric."""
+    differences = {column_of(name).title: values for name, values in report["compared"].items()}
+    rows = [Row(title, _differences(values)) for title, values in differences.items()]
+    tests = dict.fromkeys(values["test"] for values in differences.values())
+    reasons = (
+        f"{title}: {values['reason']}"
+        for title, values in differences.items()
+        if "reason" in values
+    )
     notes = (
         f"p: {'; '.join(tests)}; not corrected for several comparisons.",
-        "d: Cohen's d. Better: share of contexts with the greater value, ties half.",
-        "Needed: dialogues to find this difference at 5 % with a chance of 80 %.",
+        "d: Cohen's d. Better: share of contexts with the greater value, ties counted half.",
+        "Needed: dialogues to detect this difference at the 5 % level with a power of 80 %.",
         *reasons,
     )
     caption = f"{report['system']} less {report['paired_with']}"
     return Table("compared", caption, _COMPARED, tuple(rows), notes)
 
 
-_LEAST = 0.0001
-_SAID = "test", "reason"  # below the table
+_LEAST_P = 0.0001
+_IN_NOTES = "test", "reason"  # below the table
 _COMPARED = tuple(
     Column(name, title, direction="none", digits=digits)
     for name, title, digits in (
@@ -68,16 +72,16 @@ _COMPARED = tuple(
 
 
 def _differences(compared: Mapping[str, Any]) -> dict[str, Cell]:
-    cells = {name: _number(said) for name, said in compared.items() if name not in _SAID}
+    cells = {name: _number(value) for name, value in compared.items() if name not in _IN_NOTES}
     p, interval = compared["p"], compared["difference"]["interval"]
-    if p is not None and p < _LEAST:
-        cells["p"] = Cell(p, text=f"≤{_LEAST}")
+    if p is not None and p < _LEAST_P:
+        cells["p"] = Cell(p, text=f"≤{_LEAST_P}")
     text = ", ".join(f"{end:+.4f}".replace("-", MINUS) for end in interval or ())
     return cells | {"interval": Cell(text=f"[{text}]" if text else "")}
 
 
-def _number(said: Any) -> Cell:
-    return Cell(said["value"] if isinstance(said, dict) else said)
+def _number(value: Any) -> Cell:
+    return Cell(value["value"] if isinstance(value, dict) else value)
 
 
 def _column(name: str, signature: str) -> Column:

@@ -1,4 +1,4 @@
-"""Which values of a column are best, second best, or differ from the best by more than chance."""
+"""Marks the values of a column that are best, second best, or significantly worse than the best."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Correction = Literal["none", "holm"]
 
 @dataclass(frozen=True)
 class Rules:
-    """When a difference counts: p below `alpha`, adjusted by `correction` within a column.
+    """When a difference is significant: p below `alpha`, adjusted by `correction` in a column.
 
     Raises:
         InputError: one of them cannot be used.
@@ -52,7 +52,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Sample:
-    """What a row brings to the comparison in one column: its scores, one a training run."""
+    """The scores of a row in one column, one a training run."""
 
     scores: tuple[Score, ...]
 
@@ -78,7 +78,7 @@ class Sample:
         """95 % interval of the value: over other dialogues, and other runs where there are some."""
         if len(self.scores) == 1:
             return self.scores[0].interval
-        runs = [found for score in self.scores if (found := pseudo_values(score)) is not None]
+        runs = [values for score in self.scores if (values := pseudo_values(score)) is not None]
         return over_seeds(runs).interval if len(runs) == len(self.scores) else None
 
 
@@ -87,7 +87,7 @@ class Marks:
     """The marks of one column, by row number.
 
     Attributes:
-        tests: the tests that were made, in words.
+        tests: names of the tests.
         untested: rows that could not be compared with the best.
     """
 
@@ -98,8 +98,7 @@ class Marks:
     untested: frozenset[int] = frozenset()
 
 
-_FEWEST_FOR_SECOND = 3
-"""Of two rows the second best is the worst."""
+_MIN_ROWS_FOR_SECOND = 3  # of two rows the second best is the worst
 
 
 def mark(
@@ -113,7 +112,7 @@ def mark(
     Args:
         samples: the rows that are compared, by row number.
         column: whose direction says what is better.
-        rules: what is significant.
+        rules: when a difference is significant.
         excluded: rows that are neither best nor second best, whatever their value.
 
     Returns:
@@ -128,16 +127,18 @@ def mark(
     best = _top(competing)
     behind = {row: value for row, value in competing.items() if row not in best}
     others = [row for row in values if row not in best]
-    found = {row: _against(samples[row], [samples[top] for top in best]) for row in others}
-    tested = {row: outcome for row, outcome in found.items() if outcome is not None}
+    tests = {
+        row: _test_against_best(samples[row], [samples[top] for top in best]) for row in others
+    }
+    tested = {row: outcome for row, outcome in tests.items() if outcome is not None}
     p_values = [test.p for test in tested.values()]
     adjusted = holm(p_values) if rules.correction == "holm" else p_values
     return Marks(
         best=best,
-        second=_top(behind) if len(competing) >= _FEWEST_FOR_SECOND else frozenset(),
+        second=_top(behind) if len(competing) >= _MIN_ROWS_FOR_SECOND else frozenset(),
         significant=frozenset(r for r, p in zip(tested, adjusted, strict=True) if p < rules.alpha),
         tests=frozenset(test.name for test in tested.values()),
-        untested=frozenset(found) - frozenset(tested),
+        untested=frozenset(tests) - frozenset(tested),
     )
 
 
@@ -146,10 +147,10 @@ def compare(a: Sample, b: Sample) -> Test | None:
     return difference_test(a.scores, b.scores, FORMULAS)
 
 
-def _against(sample: Sample, best: Sequence[Sample]) -> Test | None:
-    """The comparison with that one of the best which the sample differs from least."""
-    found = [test for top in best if (test := compare(sample, top)) is not None]
-    return max(found, key=lambda test: test.p, default=None)
+def _test_against_best(sample: Sample, best: Sequence[Sample]) -> Test | None:
+    """The test against the one of the best that the sample differs from least."""
+    tests = [test for top in best if (test := compare(sample, top)) is not None]
+    return max(tests, key=lambda test: test.p, default=None)
 
 
 def _top(values: Mapping[int, float]) -> frozenset[int]:

@@ -1,4 +1,4 @@
-"""A table as it is read: every value turned into text once, for all formats alike."""
+"""Turns every value of a table into text, once for all formats."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ CORNER = "System"
 
 @dataclass(frozen=True, slots=True)
 class ShownCell:
-    """What a format wraps: `text` is the value, `spread` what follows it ("± 0.012").
+    """A cell as text: `text` is the value, `deviation` what follows it ("± 0.012").
 
-    `hint` says more where a format has room for it: the interval, or why there is no value.
+    `hint` is the interval, or why there is no value, for formats with a place for it.
     `interval` is the interval alone; `value` is not rounded, None where there is none.
     """
 
     text: str
-    spread: str = ""
+    deviation: str = ""
     bold: bool = False
     underline: bool = False
     star: bool = False
@@ -35,12 +35,12 @@ class ShownCell:
     @property
     def body(self) -> str:
         """Value and spread without marks."""
-        return f"{self.text} {self.spread}" if self.spread else self.text
+        return f"{self.text} {self.deviation}" if self.deviation else self.text
 
 
 @dataclass(frozen=True, slots=True)
 class ShownRow:
-    """A row; `ruled` is the first of those that do not compete, where a rule is drawn."""
+    """A row; a rule is drawn above a `ruled` one, the first of those that do not compete."""
 
     label: str
     cells: tuple[ShownCell, ...]
@@ -65,7 +65,12 @@ class ShownTable:
         return spans if any(self.groups) else []
 
     def footer(self, best: str = "bold", second: str = "underlined") -> list[str]:
-        """The notes, behind a line that explains the signs that occur, as they are called."""
+        """A line that explains the marks that occur, and the notes.
+
+        Args:
+            best: name of the format's mark of the best value.
+            second: of the second best.
+        """
         cells = [cell for row in self.rows for cell in row.cells]
         signs = {
             f"{best}: best of its column": any(cell.bold for cell in cells),
@@ -103,12 +108,12 @@ class Markup:
         text = self.escape(cell.text)
         for applies, (before, after) in ((cell.bold, self.bold), (cell.underline, self.underline)):
             text = f"{before}{text}{after}" if applies else text
-        spread = f" {self.escape(cell.spread)}" if cell.spread else ""
-        return f"{text}{spread}{self.star if cell.star else ''}"
+        deviation = f" {self.escape(cell.deviation)}" if cell.deviation else ""
+        return f"{text}{deviation}{self.star if cell.star else ''}"
 
 
 def show(table: Table) -> ShownTable:
-    """The texts of a table."""
+    """A table as texts."""
     return ShownTable(
         name=table.name,
         caption=clean(table.caption),
@@ -127,7 +132,7 @@ def number(value: float | None, column: Column) -> str:
 
 
 def scale(column: Column) -> int:
-    """What values are multiplied by when shown."""
+    """The factor from stored to shown values."""
     return 100 if column.percent else 1
 
 
@@ -136,20 +141,20 @@ def panels(table: ShownTable, width: int) -> list[ShownTable]:
 
     The columns of a group stay together where they fit.
     """
-    room = width - max(map(len, [CORNER, *(row.label for row in table.rows)]))
+    width_left = width - max(map(len, [CORNER, *(row.label for row in table.rows)]))
     parts: list[list[int]] = [[]]
-    for chunk in _chunks(table, room):
-        if parts[-1] and _width(table, parts[-1] + chunk) > room:
+    for chunk in _chunks(table, width_left):
+        if parts[-1] and _width(table, parts[-1] + chunk) > width_left:
             parts.append([])
         parts[-1] += chunk
     return [table.select(part) for part in parts]
 
 
-def _chunks(table: ShownTable, room: int) -> Iterator[list[int]]:
-    """Groups of columns, those wider than the room column by column."""
+def _chunks(table: ShownTable, width_left: int) -> Iterator[list[int]]:
+    """Groups of columns; those wider than `width_left` column by column."""
     for _, members in groupby(range(len(table.groups)), key=table.groups.__getitem__):
         group = list(members)
-        if _width(table, group) <= room:
+        if _width(table, group) <= width_left:
             yield group
         else:
             yield from ([column] for column in group)
@@ -176,14 +181,16 @@ def _rows(table: Table) -> Iterator[ShownRow]:
 
 def _cell(cell: Cell, column: Column) -> ShownCell:
     text = clean(cell.text) or number(cell.value, column)
-    spread = "" if cell.deviation is None else f"{PLUS_MINUS} {number(cell.deviation, column)}"
+    deviation = "" if cell.deviation is None else f"{PLUS_MINUS} {number(cell.deviation, column)}"
     hint, interval = clean(cell.reason), ""
     if cell.interval is not None:
         low, high = (number(bound, column) for bound in cell.interval)
         interval = f"{low} to {high}"
         hint = f"95 % interval {interval}"
     value = None if cell.value is None or math.isnan(cell.value) else float(cell.value)
-    return ShownCell(text, spread, cell.best, cell.second, cell.significant, hint, interval, value)
+    return ShownCell(
+        text, deviation, cell.best, cell.second, cell.significant, hint, interval, value
+    )
 
 
 def _title(column: Column) -> str:

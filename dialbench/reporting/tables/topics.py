@@ -1,4 +1,4 @@
-"""The likeliest words of the topics that systems have learnt: a table a corpus."""
+"""Makes tables of the most probable words of the topics that systems have learnt."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from typing import Any
 
 from dialbench.records import Cell, Column, Result, Row, Table
 
-_GROUP = "Likeliest words, likeliest first"
-_NOTE = "The words are those of the weights that answered; the order of topics means nothing."
+_GROUP = "Most probable words in falling order"
+_NOTE = "The words are those of the checkpoint that gave the responses; topics have no order."
 
 
 def topic_words(results: Iterable[Result]) -> list[Table]:
-    """A table for each corpus on which a system has told topics, a row a topic.
+    """A table for each corpus on which a system has topics, a row a topic.
 
-    A trained system has its topics once, whatever it was asked under, and the words stand as texts:
-    there are no values to compare.
+    A training run has its topics once, whatever the decoding. Cells are texts: there are no
+    values to compare.
 
     Args:
-        results: what the store knows of each job; topics are the fact "topics", lists of words.
+        results: of all jobs; topics are the fact "topics", lists of words.
     """
-    return [_table(corpus, trained) for corpus, trained in told(results).items()]
+    return [_table(corpus, systems) for corpus, systems in results_with_topics(results).items()]
 
 
-def told(results: Iterable[Result]) -> dict[str, dict[str, Result]]:
-    """A result of every trained system that tells topics: by corpus, and there by its label."""
+def results_with_topics(results: Iterable[Result]) -> dict[str, dict[str, Result]]:
+    """One result of every training run with topics, by corpus and label."""
     corpora: dict[str, dict[str, Result]] = {}
     for result in results:
         if result.status == "done" and _are_words(result.facts.get("topics")):
-            trained = corpora.setdefault(result.job.corpus, {})
-            trained.setdefault(result.job.training_fingerprint, result)
+            systems = corpora.setdefault(result.job.corpus, {})
+            systems.setdefault(result.job.training_fingerprint, result)
     return {
-        corpus: dict(zip(_labels(list(trained.values())), trained.values(), strict=True))
-        for corpus, trained in corpora.items()
+        corpus: dict(zip(_labels(list(systems.values())), systems.values(), strict=True))
+        for corpus, systems in corpora.items()
     }
 
 
 def _are_words(topics: Any) -> bool:
-    """Whether these are lists of words; another system's fact of that name may be anything."""
+    """Whether these are lists of words; a fact of that name may be anything."""
     return _are(topics, list) and all(_are(words, str) for words in topics)
 
 
@@ -54,22 +54,22 @@ def _table(corpus: str, results: Mapping[str, Result]) -> Table:
     )
     width = max(len(row.cells) for row in rows)
     columns = tuple(
-        Column(_name(place), str(place), direction="none", group=_GROUP)
-        for place in range(1, width + 1)
+        Column(_name(rank), str(rank), direction="none", group=_GROUP)
+        for rank in range(1, width + 1)
     )
     return Table(f"{corpus}-topics", f"Topics learnt on {corpus}", columns, rows, (_NOTE,))
 
 
 def _cells(words: Sequence[str]) -> dict[str, Cell]:
-    return {_name(place): Cell(text=word) for place, word in enumerate(words, start=1)}
+    return {_name(rank): Cell(text=word) for rank, word in enumerate(words, start=1)}
 
 
-def _name(place: int) -> str:
-    return f"word-{place}"
+def _name(rank: int) -> str:
+    return f"word-{rank}"
 
 
 def _labels(results: Sequence[Result]) -> Iterator[str]:
-    """System names, with seed and fingerprint where others are called alike."""
+    """System names, with seed and fingerprint where several have the same."""
     names = Counter(_label(result) for result in results)
     seeds = Counter((_label(result), result.job.seed) for result in results)
     for result in results:
