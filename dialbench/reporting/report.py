@@ -71,10 +71,10 @@ def write(
     named = _named(tables)
     if standalone:
         typeset.check()
-    mine = named if ours is None else _named(ours)
+    our_tables = named if ours is None else _named(ours)
     results = list(results)
     words = _named(topic_words(results), [table.name for table in named])
-    report = _Report(named, mine, words, results, read, conversations)
+    report = _Report(named, our_tables, words, results, read, conversations)
     paths = []
     files = report.files(unique_formats)
     for name, data in chain(files, report.pages()) if standalone else files:
@@ -142,9 +142,9 @@ class _Report:
             slug(f"{table.name}-{column.name}") for table in self.ours for column in table.columns
         }
         drawings = [drawing(name, figure, bars=name in bars) for name, figure in figures.items()]
-        shown = self.responses if self.read and self.conversations else None
+        page_conversations = self.responses if self.read and self.conversations else None
         tables, ours = ((*part, *self.words) for part in (self.tables, self.ours or self.tables))
-        return page(tables, ours, self.results, drawings, shown)
+        return page(tables, ours, self.results, drawings, page_conversations)
 
 
 def _named(tables: Sequence[Table], used_names: Iterable[str] = ()) -> list[Table]:

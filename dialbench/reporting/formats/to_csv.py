@@ -1,4 +1,4 @@
-"""Tables for programs: one line a cell, values as they were computed."""
+"""Writes tables as CSV: one row a cell, unrounded values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FIELDS = (
 
 
 def to_csv(table: Table) -> str:
-    """The cells row by row under a header; what is not available is empty, marks are 0 or 1.
+    """One CSV row a cell under a header; missing values are empty, marks are 0 or 1.
 
     Values are neither rounded nor scaled: a fraction stays one where other formats print percent.
     """
@@ -40,11 +40,11 @@ def to_csv(table: Table) -> str:
     for row in table.rows:
         for column in table.columns:
             cell = row.cells.get(column.name, Cell())
-            writer.writerow(_line(table, row, column, cell))
+            writer.writerow(_fields(table, row, column, cell))
     return file.getvalue()
 
 
-def _line(table: Table, row: Row, column: Column, cell: Cell) -> list[str]:
+def _fields(table: Table, row: Row, column: Column, cell: Cell) -> list[str]:
     low, high = cell.interval or (None, None)
     return [
         *map(_text, (table.name, row.label, row.status)),
@@ -57,7 +57,7 @@ def _line(table: Table, row: Row, column: Column, cell: Cell) -> list[str]:
 
 
 def _text(text: str) -> str:
-    """A spreadsheet would run text that starts like a formula; the quote keeps it text."""
+    """Quotes text that a spreadsheet would run as a formula."""
     text = clean(text)
     return f"'{text}" if text.startswith(_FORMULA) else text
 

@@ -1,4 +1,4 @@
-"""Tables for web pages: a fragment that brings its own few lines of style."""
+"""Writes tables as HTML: a fragment with its own style."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _MARKUP = Markup(
 
 
 def to_html(table: ShownTable) -> str:
-    """A `style` and a `table` element; pointing at a cell shows its interval."""
+    """A `style` and a `table` element; the interval of a cell is its tooltip."""
     return "\n".join([_STYLE, *_element(table, _foot(table)), ""])
 
 
 def bare(table: ShownTable) -> str:
-    """The `table` element alone, for a page that has its own style and place for notes.
+    """The `table` element alone, for a page with its own style and notes.
 
     Cells carry their unrounded value and their interval as `data-value` and `data-interval`.
     """
@@ -79,12 +79,12 @@ def _row(row: ShownRow) -> str:
 
 
 def _cell(cell: ShownCell) -> str:
-    said = {
+    fields = {
         "title": cell.hint,
         "data-value": "" if cell.value is None else repr(cell.value),
         "data-interval": cell.interval,
     }
-    attributes = "".join(f' {name}="{escape(text)}"' for name, text in said.items() if text)
+    attributes = "".join(f' {name}="{escape(text)}"' for name, text in fields.items() if text)
     return f"<td{attributes}>{_MARKUP.cell(cell)}</td>"
 
 

@@ -1,4 +1,4 @@
-"""Tables for papers: booktabs rules, numbers aligned by siunitx, threeparttable notes."""
+"""Writes tables as LaTeX: booktabs rules, numbers aligned by siunitx, threeparttable notes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SIZES = (
     (r"\scriptsize\setlength{\tabcolsep}{3pt}", 124, 70),
 )
 _HEAD = 4
-"""Lines that the rules and headings of a panel take."""
+"""Lines of the rules and headings of a panel."""
 
 PREAMBLE = r"""% \documentclass{article}
 % \usepackage[margin=2.5cm]{geometry}
@@ -98,7 +98,7 @@ _SETUP = r"\sisetup{detect-weight,retain-explicit-plus,group-minimum-digits=20}"
 
 
 def to_latex(table: ShownTable) -> str:
-    """A `table` environment; what its document must load stands in comments above it."""
+    """A `table` environment; comments above it name the packages its document must load."""
     size, parts = _fitted(table)
     lines = [
         r"\begin{table}[t]",
@@ -120,7 +120,7 @@ def to_latex(table: ShownTable) -> str:
 
 
 def _fitted(table: ShownTable) -> tuple[str, list[ShownTable]]:
-    """The largest type in which the table is as wide as the page, else panels that fit on one.
+    """The largest type in which the table fits the page width, else panels of it.
 
     Panels are in the usual type, in a smaller one if they would be higher than the page.
     """
@@ -135,11 +135,11 @@ def _fitted(table: ShownTable) -> tuple[str, list[ShownTable]]:
 
 @dataclass(frozen=True)
 class _Column:
-    """How a column is set: numbers below each other, deviations in a column of their own.
+    """The layout of a column: aligned numbers, deviations in a column of their own.
 
     Attributes:
         title: its heading.
-        form: digits before and after the point, as siunitx wants it; "" without any number.
+        form: digits before and after the point, for siunitx; "" without any number.
         deviation: whether any cell has a deviation.
     """
 
@@ -150,26 +150,26 @@ class _Column:
     @classmethod
     def of(cls, title: str, cells: Sequence[ShownCell]) -> _Column:
         """The column of these cells."""
-        found = [match.groups("") for cell in cells if (match := _NUMBER.fullmatch(cell.text))]
-        sign = "+" if any(sign for sign, _, _ in found) else ""
-        whole, after = (max((len(m[i]) for m in found), default=0) for i in (1, 2))
-        form = f"{sign}{whole}.{after}" if found else ""
+        matches = [match.groups("") for cell in cells if (match := _NUMBER.fullmatch(cell.text))]
+        sign = "+" if any(sign for sign, _, _ in matches) else ""
+        whole, after = (max((len(m[i]) for m in matches), default=0) for i in (1, 2))
+        form = f"{sign}{whole}.{after}" if matches else ""
         return cls(title, form, any(cell.deviation for cell in cells))
 
     @property
     def width(self) -> int:
-        """How many columns of LaTeX it takes."""
+        """The number of its LaTeX columns."""
         return 2 if self.deviation else 1
 
     @property
     def declaration(self) -> str:
-        """As the argument of a tabular wants it."""
+        """Its declaration in the argument of tabular."""
         number = f"S[table-format={self.form}]" if self.form else "c"
         return number + (r"@{\,}>{\scriptsize}l" if self.deviation else "")
 
     @property
     def heading(self) -> str:
-        """Its title, above all of it."""
+        """Its title above all its LaTeX columns."""
         if self.deviation:
             return rf"\multicolumn{{2}}{{c}}{{{escape(self.title)}}}"
         return f"{{{escape(self.title)}}}"
@@ -193,8 +193,8 @@ def _value(cell: ShownCell, *, star: bool) -> str:
 
 def _tabular(table: ShownTable) -> list[str]:
     columns = [
-        _Column.of(title, [row.cells[place] for row in table.rows])
-        for place, title in enumerate(table.titles)
+        _Column.of(title, [row.cells[number] for row in table.rows])
+        for number, title in enumerate(table.titles)
     ]
     declared = "".join(column.declaration for column in columns)
     return [

@@ -1,4 +1,4 @@
-"""Tables for pages that render GitHub's Markdown."""
+"""Writes tables as GitHub's Markdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables for a rich console, with bold and underlined type, as wide as the console."""
+"""Prints tables on a rich console, in panels as wide as the console."""
 
 from __future__ import annotations
 

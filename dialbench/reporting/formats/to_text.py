@@ -1,4 +1,4 @@
-"""Tables for terminals and logs: aligned plain text."""
+"""Writes tables as aligned plain text, for terminals and logs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def to_text(table: ShownTable) -> str:
 
 
 def _panel(table: ShownTable) -> list[str]:
-    """Values stand right-aligned, marks behind them, so that digits stand below digits."""
+    """Right-aligned values with marks behind them, so that digits stand below digits."""
     columns = [_column(table, index) for index in range(len(table.titles))]
     names = _aligned([CORNER, *(row.label for row in table.rows)], left=True)
     lines = [_GAP.join(cells).rstrip() for cells in zip(names, *columns, strict=True)]

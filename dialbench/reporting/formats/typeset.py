@@ -30,28 +30,28 @@ def check() -> None:
 
 
 def pdf(table: str) -> bytes:
-    """What `to_latex` wrote as a page of its own; the same bytes for the same table.
+    """The text of `to_latex` as a PDF of one page; the same table gives the same bytes.
 
     Raises:
-        InputError: pdflatex is not there, lacks a package or refuses the table.
+        InputError: pdflatex is not installed, lacks a package or refuses the table.
     """
     check()
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "this-file.tex").write_text(table, encoding="utf-8")
         log = _compile(folder, _document())
-        # A float is never broken: what is more than a page has would be lost.
+        # TeX never breaks a float: what does not fit into the page would be lost.
         if missing := [float(points) for points in _TOO_LARGE.findall(log)]:
             log = _compile(folder, _document(longer=max(missing)))
-        made = Path(folder) / "table.pdf"
-        if not made.is_file():
+        pdf_file = Path(folder) / "table.pdf"
+        if not pdf_file.is_file():
             raise InputError(
-                f"{_PROGRAM} refuses: {_said(log)}", where="--standalone", hint=_INSTALL
+                f"{_PROGRAM} refuses: {_reason(log)}", where="--standalone", hint=_INSTALL
             )
-        return made.read_bytes()
+        return pdf_file.read_bytes()
 
 
 def _document(longer: float = 0) -> str:
-    """The preamble that the table names, without a page number, date or name of the program.
+    """The document around the table, without page number, date and name of the program.
 
     Args:
         longer: points by which the page is longer than usual.
@@ -67,7 +67,7 @@ def _document(longer: float = 0) -> str:
 
 def _compile(folder: str, document: str) -> str:
     (Path(folder) / "table.tex").write_text(document, encoding="utf-8")
-    # Without the variables, the moment of the run would be in the file.
+    # Without the variables, the time of the run would be in the file.
     environment = {**os.environ, "SOURCE_DATE_EPOCH": "0", "FORCE_SOURCE_DATE": "1"}
     # S603: the program is our own choice, and so is every argument.
     run = subprocess.run(  # noqa: S603
@@ -80,8 +80,8 @@ def _compile(folder: str, document: str) -> str:
     return run.stdout.decode("utf-8", "replace")
 
 
-def _said(log: str) -> str:
-    """Why there is no PDF, in a line."""
+def _reason(log: str) -> str:
+    """Why there is no PDF, in one line."""
     if missing := _MISSING.search(log):
         return f"{missing[1]} is not installed"
     return next((line for line in log.splitlines() if line.startswith("!")), "no reason given")

@@ -215,7 +215,7 @@ def _system_as_json(
         "said": text_numbers,
         "texts": list(texts.numbers),
         "values": [
-            _whole(system.values[name][picked], scale(column_of(name)) * 10**digits)
+            _as_whole_numbers(system.values[name][picked], scale(column_of(name)) * 10**digits)
             if name in system.values
             else None
             for name, digits in digits_of.items()
@@ -223,7 +223,7 @@ def _system_as_json(
     }
 
 
-def _whole(values: NDArray[np.float64], unit: int) -> list[int | None]:
+def _as_whole_numbers(values: NDArray[np.float64], unit: int) -> list[int | None]:
     return [round(value * unit) if math.isfinite(value) else None for value in values.tolist()]
 
 
