@@ -45,8 +45,8 @@ def entry() -> Callable[..., Entry]:
         training = {"config": dict(config or {"epochs": 2}), "version": 1, "data": data}
         job = Job(system, "demo", seed, Decoding(), "quick", training, {"data": "bb"})
         examples = [Example(id, "d", ("hello",), ()) for id in IDS[: len(texts)]]
-        given = Responses(job, examples, texts, 1.0, "cpu")
-        responses = ResponseFields.of(given, key_of([e.id for e in examples]))
+        stored = Responses(job, examples, texts, 1.0, "cpu")
+        responses = ResponseFields.of(stored, key_of([e.id for e in examples]))
         if not kept:
             responses = responses.model_copy(update={"texts": None})
         values = {"dist-1": 0.5, "bleu-1": 0.25} if scores is None else scores

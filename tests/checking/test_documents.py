@@ -24,8 +24,8 @@ WORKFLOW = (DOCS / "check-workflow.yml").read_text(encoding="utf-8")
 
 def hook() -> dict[str, str]:
     (block,) = re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)
-    ((found,),) = (repo["hooks"] for repo in yaml.safe_load(block)["repos"])
-    return dict(found)
+    ((documented,),) = (repo["hooks"] for repo in yaml.safe_load(block)["repos"])
+    return dict(documented)
 
 
 def commands() -> Iterator[list[str]]:
@@ -56,25 +56,25 @@ def test_there_are_commands_in_all_three() -> None:
 
 def test_the_committed_numbers_are_those_of_the_command() -> None:
     arguments = shlex.split(numbers().removeprefix(f"{ONE_THREAD}dialbench run "))
-    asked = cli.commands["run"].make_context("run", arguments).params
+    options = cli.commands["run"].make_context("run", arguments).params
     held = baselines.read(RESULTS / "demo-quick.json")
-    systems = asked["models"].split(",")
-    wanted = [(system, seed) for system in systems for seed in asked["seeds"]]
-    found = [(entry.job.system, entry.job.seed) for entry in held.entries]
-    assert sorted(found) == sorted(wanted)
+    systems = options["models"].split(",")
+    expected = [(system, seed) for system in systems for seed in options["seeds"]]
+    documented = [(entry.job.system, entry.job.seed) for entry in held.entries]
+    assert sorted(documented) == sorted(expected)
     for entry in held.entries:
-        assert (entry.job.corpus, entry.job.preset) == ("demo", asked["preset"])
-        assert set(entry.scores) - {"different"} == set(asked["metrics"])
-        assert len(held.responses_of(entry)) == asked["limit_test"]
+        assert (entry.job.corpus, entry.job.preset) == ("demo", options["preset"])
+        assert set(entry.scores) - {"different"} == set(options["metrics"])
+        assert len(held.responses_of(entry)) == options["limit_test"]
         assert entry.circumstances.get("threads", 1) == 1
 
 
 def test_ci_runs_one_seed_of_the_command() -> None:
     script = (ROOT / ".ci/run").read_text(encoding="utf-8")
     (program,) = re.findall(r"awk '(.*)' docs/checking\.md", script)
-    asked = ["awk", program, str(DOCS / "checking.md")]
-    told = subprocess.run(asked, capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == numbers()
+    options = ["awk", program, str(DOCS / "checking.md")]
+    message = subprocess.run(options, capture_output=True, text=True, check=True)
+    assert message.stdout.strip() == numbers()
     assert '"$numbers --seeds 1 --out $out"' in script
     assert 'check "$out" --baseline results/demo-quick.json --seeds 1\n' in script
 
@@ -88,7 +88,7 @@ def test_every_committed_number_that_may_round_otherwise_varies_over_seeds() -> 
             if "dtype" in entry.circumstances and name != "different":
                 values.setdefault((entry.job.system, name), set()).add(score.value)
     assert len(values) == 4 * 9
-    assert [cell for cell, found in values.items() if len(found) < 2] == []
+    assert [cell for cell, documented in values.items() if len(documented) < 2] == []
 
 
 @pytest.mark.parametrize("row", re.findall(r"^\| (\d+) \| ([\d.]+) \| ([\d.]+) \|$", TEXT, re.M))
@@ -97,5 +97,5 @@ def test_the_table_of_spreads_is_what_the_rule_gives(row: tuple[str, ...]) -> No
     half = ((seeds - 1) / 2) ** 0.5
     # Standard deviation 1: the two outer values at half a root of (n - 1), the rest between.
     values = [half, -half] + [0.0] * (seeds - 2)
-    found = [f"{seed_tolerance(values, seeds, cells):.1f}" for cells in (10, 100)]
-    assert found == printed
+    documented = [f"{seed_tolerance(values, seeds, cells):.1f}" for cells in (10, 100)]
+    assert documented == printed

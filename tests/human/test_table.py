@@ -43,14 +43,16 @@ def judgements(
 
 
 def table_of(paper: str, number: str, *ratings: list[Judgement], **options: Any) -> Table:
-    asked = load_table(paper, number)
-    assert isinstance(asked, PrintedTable)
-    return human_table(asked, [judgement for part in ratings for judgement in part], **options)
+    printed_table = load_table(paper, number)
+    assert isinstance(printed_table, PrintedTable)
+    return human_table(
+        printed_table, [judgement for part in ratings for judgement in part], **options
+    )
 
 
 def row(table: Table, label: str) -> Row:
-    (found,) = (row for row in table.rows if row.label == label)
-    return found
+    (result_row,) = (row for row in table.rows if row.label == label)
+    return result_row
 
 
 def numbers(row: Row, *columns: str) -> list[float | None]:
@@ -63,9 +65,11 @@ def test_shares_and_kappa_stand_beside_the_printed_ones() -> None:
     assert first.label == "PaRaFormer_N vs Seq2seq"
     ours = numbers(first, "Fluency_Win", "Fluency_Tie", "Fluency_Loss", "Fluency_kappa")
     assert ours == pytest.approx([6 / 12, 5 / 12, 1 / 12, FOUR_KAPPA])
-    theirs = [first.cells[f"Fluency_{part} printed"] for part in ("Win", "Tie", "Loss", "kappa")]
-    assert [cell.text for cell in theirs] == ["37", "39", "24", "0.44"]
-    assert [cell.value for cell in theirs] == pytest.approx([0.37, 0.39, 0.24, 0.44])
+    printed_cells = [
+        first.cells[f"Fluency_{part} printed"] for part in ("Win", "Tie", "Loss", "kappa")
+    ]
+    assert [cell.text for cell in printed_cells] == ["37", "39", "24", "0.44"]
+    assert [cell.value for cell in printed_cells] == pytest.approx([0.37, 0.39, 0.24, 0.44])
     assert first.cells["Diversity_Win"].reason == "not judged"
     assert [r.status for r in table.rows] == ["done"] + ["not judged"] * 18
     assert table.notes[0].startswith("Ours: 12 judgements by 3 judges on 4 examples.")
@@ -85,22 +89,22 @@ def test_aspects_stand_side_by_side_as_printed() -> None:
     fluent = judgements(FOUR, "RL Transformer", "CVAE", "Fluency")
     diverse = judgements(["ll", "ww"], "RL Transformer", "CVAE", "Diversity")
     table = table_of("rl-transformer", "3", fluent, diverse)
-    found = row(table, "RL Transformer vs CVAE")
-    assert numbers(found, "Win@Fluency", "Win@Coherence", "Win@Diversity") == [0.5, None, 0.5]
-    assert found.cells["Kappa@Diversity"].value == pytest.approx(1.0)
-    assert found.cells["Win printed@Diversity"].text == "39"
+    result_row = row(table, "RL Transformer vs CVAE")
+    assert numbers(result_row, "Win@Fluency", "Win@Coherence", "Win@Diversity") == [0.5, None, 0.5]
+    assert result_row.cells["Kappa@Diversity"].value == pytest.approx(1.0)
+    assert result_row.cells["Win printed@Diversity"].text == "39"
 
 
 def test_where_the_paper_says_so_judges_who_differ_make_a_tie() -> None:
-    found = row(table_of("adand", "2", judgements(FOUR, "AdaND", "CVAE")), "AdaND vs CVAE")
-    assert numbers(found, "Win", "Loss", "Tie") == [0.25, 0.0, 0.75]
-    assert found.cells["Kappa"].value == pytest.approx(FOUR_KAPPA)
+    result_row = row(table_of("adand", "2", judgements(FOUR, "AdaND", "CVAE")), "AdaND vs CVAE")
+    assert numbers(result_row, "Win", "Loss", "Tie") == [0.25, 0.0, 0.75]
+    assert result_row.cells["Kappa"].value == pytest.approx(FOUR_KAPPA)
     # Wilson's interval from the textbook's formula; the variance of four items, estimated with
     # three degrees of freedom, is that of three whose share is known.
     n, z = 3, 1.959964
     centre, reach = 0.25 + z**2 / (2 * n), z * math.sqrt(0.25 * 0.75 / n + z**2 / (4 * n**2))
     ends = [(centre - reach) / (1 + z**2 / n), (centre + reach) / (1 + z**2 / n)]
-    assert found.cells["Win"].interval == pytest.approx(ends, rel=1e-5)
+    assert result_row.cells["Win"].interval == pytest.approx(ends, rel=1e-5)
     assert "| AdaND vs CVAE | 25.00 | 36.98 |" in render(
         table_of("adand", "2", judgements(FOUR, "AdaND", "CVAE")), "md"
     )
@@ -112,20 +116,20 @@ def test_rows_that_are_criteria_have_their_pairs_in_columns() -> None:
     fluent = judgements(["ww", "wt", "ll", "tt"], "DialogVED", "PLATO", "fluency")
     unanimous = judgements(["ww", "ww"], "DialogVED", "PLATO", "Overall")
     table = table_of("dialogved", "6", fluent, unanimous)
-    found = row(table, "Fluency")
-    assert numbers(found, "group1_Win", "group1_Lose", "group2_Win") == [3 / 8, 2 / 8, None]
+    result_row = row(table, "Fluency")
+    assert numbers(result_row, "group1_Win", "group1_Lose", "group2_Win") == [3 / 8, 2 / 8, None]
     assert numbers(row(table, "Overall"), "group1_Win") == [1.0]
     assert f"group1: DialogVED vs PLATO, average kappa {kappa:.3f}." in table.notes
 
 
 def test_ratings_give_shares_kappa_and_a_mean() -> None:
     # Of six ratings 1, 4 and 1; pairs agree on one example of three; by chance in 18/36.
-    found = row(table_of("dvs2s", "2", judgements(["01", "11", "21"], "S2SA")), "S2SA")
-    ours = numbers(found, "share_0", "share_1", "share_2", "Kappa", "mean")
+    result_row = row(table_of("dvs2s", "2", judgements(["01", "11", "21"], "S2SA")), "S2SA")
+    ours = numbers(result_row, "share_0", "share_1", "share_2", "Kappa", "mean")
     assert ours == pytest.approx([1 / 6, 4 / 6, 1 / 6, (1 / 3 - 1 / 2) / (1 / 2), 1.0])
     # Three examples are too few to tell how far their mean would move; eight are enough.
-    assert found.cells["mean"].interval is None
-    assert "mean printed" not in found.cells
+    assert result_row.cells["mean"].interval is None
+    assert "mean printed" not in result_row.cells
     cell = row(table_of("dvs2s", "2", *rated(S2SA=RATED)), "S2SA").cells["mean"]
     average, reach = np.mean(means(RATED)), 2.364624 * sem(means(RATED))
     assert cell.interval == pytest.approx([average - reach, average + reach])
@@ -207,8 +211,8 @@ def test_examples_on_which_one_system_was_rated_are_no_part_of_the_test() -> Non
     assert gaps == pytest.approx([1 / 3, 1 / 3, 1 / 3, 2 / 3])
     # Their mean, 5/12, is five standard errors: p of t(3).
     assert ttest_rel(means(RATED[:4]), means(BEHIND[:4])).pvalue == pytest.approx(0.0154, abs=1e-4)
-    own = ["---"] * 4 + ["000", "222", "000", "222"]
-    halves = [*BEHIND[:4], *own]
+    rated_alone = ["---"] * 4 + ["000", "222", "000", "222"]
+    halves = [*BEHIND[:4], *rated_alone]
     table = table_of("dvs2s", "2", *rated(DVS2S=RATED[:4], S2SA=halves, CVAE=CLOSE[:3]), alpha=0.02)
     assert marked(table) == {"DVS2S": "B", "CVAE": "S", "S2SA": "*"}
     assert PAIRED.format("3 to 4") in table.notes
@@ -243,10 +247,10 @@ def test_equal_ratings_have_no_star() -> None:
 
 def test_holm_corrects_for_the_comparisons_with_the_best() -> None:
     # Two p between 0.005 and 0.01.
-    best, one = ("222",) * 8, ("222", "221", "221", "221", "211", "211", "211", "222")
-    p = ttest_rel(means(best), means(one)).pvalue
+    best, single = ("222",) * 8, ("222", "221", "221", "221", "211", "211", "211", "222")
+    p = ttest_rel(means(best), means(single)).pvalue
     assert 0.005 < p < 0.01
-    ratings = rated(DVS2S=best, S2SA=one, CVAE=one)
+    ratings = rated(DVS2S=best, S2SA=single, CVAE=single)
     assert marked(table_of("dvs2s", "2", *ratings)) == {"DVS2S": "B", "S2SA": "S*", "CVAE": "S*"}
     table = table_of("dvs2s", "2", *ratings, correction="holm")
     assert marked(table) == {"DVS2S": "B", "S2SA": "S", "CVAE": "S"}
@@ -302,18 +306,18 @@ def test_judges_may_take_turns_but_every_example_needs_as_many() -> None:
     table = table_of("adand", "2", turns)
     # Equal on 3 of 4 examples; of eight verdicts 3 wins, 3 ties and 2 losses.
     chance = (9 + 9 + 4) / 64
-    found = row(table, "AdaND vs LAED").cells["Kappa"].value
-    assert found == pytest.approx((3 / 4 - chance) / (1 - chance))
+    result_row = row(table, "AdaND vs LAED").cells["Kappa"].value
+    assert result_row == pytest.approx((3 / 4 - chance) / (1 - chance))
     table = table_of("adand", "2", [*turns, *judgements(["--w"], "AdaND", "LAED")])
     assert row(table, "AdaND vs LAED").cells["Kappa"].value is None
     assert any("AdaND vs LAED: no kappa (Fleiss" in note for note in table.notes)
 
 
 def test_pairs_that_only_the_file_knows_stand_below() -> None:
-    mine = judgements(["w", "l"], "Mine", "PaRaFormer_K", "Coherence")
+    my_judgements = judgements(["w", "l"], "Mine", "PaRaFormer_K", "Coherence")
     turned = judgements(["w", "w"], "paraformer_k", "mine", "Fluency")
     other = judgements(["w"], "Mine", "CVAE", "Politeness")
-    table = table_of("paraformer", "3", mine, turned, other)
+    table = table_of("paraformer", "3", my_judgements, turned, other)
     last = table.rows[-1]
     assert (last.label, last.ranked, len(table.rows)) == ("Mine vs PaRaFormer_K", False, 20)
     assert numbers(last, "Coherence_Win", "Fluency_Win", "Fluency_Loss") == [0.5, 0.0, 1.0]
@@ -362,10 +366,20 @@ def test_the_command_writes_every_format(
     command: Callable[..., Any], file: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    asked = ("report", "--paper", "adand", "--table", "2", "--judgements", file, "--out", out)
-    spoken = command(*asked, "--formats", ",".join([*TABLES, "png"]))
-    assert spoken.code == 0, spoken.err
-    assert "AdaND vs Seq2Seq" in spoken.out
+    printed_table = (
+        "report",
+        "--paper",
+        "adand",
+        "--table",
+        "2",
+        "--judgements",
+        file,
+        "--out",
+        out,
+    )
+    result = command(*printed_table, "--formats", ",".join([*TABLES, "png"]))
+    assert result.code == 0, result.err
+    assert "AdaND vs Seq2Seq" in result.out
     assert {path.name for path in out.iterdir()} == {
         "report.html",
         *(f"adand-2.{format}" for format in TABLES if format != "html"),
@@ -381,9 +395,19 @@ def test_the_command_writes_stars_and_why_there_is_none(
     ratings = [v for part in rated(DVS2S=RATED, S2SA=BEHIND, CVAE=["112"]) for v in part]
     lines = (f"{v.judge},{v.example},{v.system},{v.value:g}" for v in ratings)
     path.write_text("\n".join(["judge,example,system,verdict", *lines]))
-    asked = ("report", "--paper", "dvs2s", "--table", "2", "--judgements", path, "--out", out)
-    spoken = command(*asked, "--formats", "txt,html")
-    assert spoken.code == 0, spoken.err
+    printed_table = (
+        "report",
+        "--paper",
+        "dvs2s",
+        "--table",
+        "2",
+        "--judgements",
+        path,
+        "--out",
+        out,
+    )
+    result = command(*printed_table, "--formats", "txt,html")
+    assert result.code == 0, result.err
     text = (out / "dvs2s-2.txt").read_text(encoding="utf-8").splitlines()
     ends = {line.split()[0]: line.split()[-1] for line in text if line.startswith(("DV", "S2SA "))}
     assert ends == {"DVS2S": "1.38¹", "S2SA": "1.00*"}
@@ -417,6 +441,6 @@ def test_the_file_that_the_document_shows_can_be_read(tmp_path: Path) -> None:
 def test_mistakes_in_the_command_are_told_in_one_line(
     command: Callable[..., Any], file: Path, options: Sequence[str], message: str
 ) -> None:
-    spoken = command("report", "--judgements", file, *options)
-    assert (spoken.code, spoken.err.count("\n")) == (2, 1)
-    assert message in spoken.err
+    result = command("report", "--judgements", file, *options)
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert message in result.err

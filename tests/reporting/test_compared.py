@@ -15,7 +15,7 @@ from dialbench.suites import suite as suites
 
 
 @pytest.fixture
-def made(result, score):
+def suite_table(result, score):
     """The table of a suite with these values of dist-1 by row."""
 
     def make(name, values, **more):
@@ -36,9 +36,9 @@ def slopes(axes):
     }
 
 
-def test_slopes_lead_from_the_papers_place_to_ours(made):
+def test_slopes_lead_from_the_papers_place_to_ours(suite_table):
     # Printed: Alt 0.039, Full 0.018, Seq_1 0.033, Seq_2 0.032.
-    table = made("paraformer-4", {"Alt": 0.3, "Full": 0.9, "Seq_1": 0.3})
+    table = suite_table("paraformer-4", {"Alt": 0.3, "Full": 0.9, "Seq_1": 0.3})
     figure = rank_agreement(table)
     (axes,) = (panel for panel in figure.axes if panel.lines)
     assert slopes(axes) == {"Alt": (1, 2.5), "Full": (3, 1), "Seq_1": (2, 2.5)}
@@ -49,8 +49,8 @@ def test_slopes_lead_from_the_papers_place_to_ours(made):
     assert top > bottom
 
 
-def test_directions_differ_in_colour_and_in_grey(made):
-    table = made("paraformer-4", {"Alt": 0.3, "Full": 0.9, "Seq_1": 0.8, "Seq_2": 0.1})
+def test_directions_differ_in_colour_and_in_grey(suite_table):
+    table = suite_table("paraformer-4", {"Alt": 0.3, "Full": 0.9, "Seq_1": 0.8, "Seq_2": 0.1})
     (axes,) = (panel for panel in rank_agreement(table).axes if panel.lines)
     looks = {
         (line.get_color(), line.get_linestyle(), line.get_marker()): None for line in axes.lines
@@ -59,8 +59,8 @@ def test_directions_differ_in_colour_and_in_grey(made):
     assert len({dashes for _, dashes, _ in looks}) == len({mark for _, _, mark in looks}) == 3
 
 
-def test_fewer_than_three_rows_have_no_order_to_show(made):
-    assert rank_agreement(made("paraformer-4", {"Alt": 0.3, "Full": 0.9})) is None
+def test_fewer_than_three_rows_have_no_order_to_show(suite_table):
+    assert rank_agreement(suite_table("paraformer-4", {"Alt": 0.3, "Full": 0.9})) is None
     plain = Table("t", "C", (Column("m", "M"),), (Row("a", {"m": Cell(0.5)}),) * 4)
     assert rank_agreement(plain) is None
 
@@ -71,8 +71,8 @@ GRID = {
 }
 
 
-def test_a_grid_of_two_options_becomes_maps_of_ours_and_the_printed(made):
-    figure = heat_maps(made("paraformer-5", GRID))
+def test_a_grid_of_two_options_becomes_maps_of_ours_and_the_printed(suite_table):
+    figure = heat_maps(suite_table("paraformer-5", GRID))
     panels = {axes.get_title(): axes for axes in figure.axes}
     assert list(panels)[:2] == ["Dist-1 ours", "Dist-2 ours"]
     ours = panels["Dist-1 ours"]
@@ -88,8 +88,8 @@ def test_a_grid_of_two_options_becomes_maps_of_ours_and_the_printed(made):
     assert (figure.get_supxlabel(), figure.get_supylabel()) == ("sigma_FF", "sigma_SA")
 
 
-def test_darker_is_higher_and_dark_type_stays_readable(made):
-    axes = heat_maps(made("paraformer-5", GRID)).axes[0]
+def test_darker_is_higher_and_dark_type_stays_readable(suite_table):
+    axes = heat_maps(suite_table("paraformer-5", GRID)).axes[0]
     light = [
         0.2126 * r + 0.7152 * g + 0.0722 * b
         for r, g, b, _ in (

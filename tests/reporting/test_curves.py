@@ -35,7 +35,7 @@ def test_the_point_is_the_epoch_that_the_system_kept(result):
 
 
 def test_a_loss_far_above_the_others_leaves_the_panel(result):
-    def shown(first):
+    def limits_for(first):
         curve = [
             {"epoch": 1.0, "train_loss": first, "valid_loss": 5.0},
             {"epoch": 2.0, "train_loss": 4.5, "valid_loss": 4.6},
@@ -43,10 +43,10 @@ def test_a_loss_far_above_the_others_leaves_the_panel(result):
         (figure,) = training_curves([result("a", curve=curve)]).values()
         return figure.axes[0].get_ylim()
 
-    low, high = shown(25.0)
+    low, high = limits_for(25.0)
     assert 4.4 < low < 4.5
     assert 5.0 < high < 5.1
-    assert shown(6.0)[1] > 6.0
+    assert limits_for(6.0)[1] > 6.0
 
 
 def test_a_training_is_drawn_once_however_it_answers(result):

@@ -16,17 +16,17 @@ from dialbench.reporting.plots.labels import Box, End, place_labels, spaced_heig
 PAGE = Box(0, 0, 400, 300)
 
 
-def boxes_of(points, sizes, spots):
+def boxes_of(points, sizes, positions):
     return [
         Box.around(x + s.x, y + s.y, w, h)
-        for (x, y), (w, h), s in zip(points, sizes, spots, strict=True)
+        for (x, y), (w, h), s in zip(points, sizes, positions, strict=True)
     ]
 
 
 def test_a_lone_label_stands_right_beside_its_point():
-    (spot,) = place_labels([(200, 150)], [(40, 10)], PAGE)
-    assert spot.distance == 4
-    assert math.hypot(*spot.near) < 6
+    (position,) = place_labels([(200, 150)], [(40, 10)], PAGE)
+    assert position.distance == 4
+    assert math.hypot(*position.near) < 6
 
 
 def test_labels_of_the_same_point_find_different_places():
@@ -47,8 +47,8 @@ def test_labels_stay_on_the_page_and_off_the_points():
 
 def test_a_label_keeps_off_an_obstacle():
     wall = Box(200, 100, 300, 200)
-    (spot,) = place_labels([(199, 150)], [(40, 10)], PAGE, [wall])
-    assert Box.around(199 + spot.x, 150 + spot.y, 40, 10).overlap(wall) == 0
+    (position,) = place_labels([(199, 150)], [(40, 10)], PAGE, [wall])
+    assert Box.around(199 + position.x, 150 + position.y, 40, 10).overlap(wall) == 0
 
 
 def test_overlap_by_hand():
@@ -66,9 +66,9 @@ def test_heights_by_hand():
 
 @given(st.lists(st.floats(-100, 100), max_size=12), st.floats(0.1, 20))
 def test_heights_keep_their_order_and_their_distance(targets, gap):
-    found = spaced_heights(targets, gap)
+    heights = spaced_heights(targets, gap)
     order = sorted(range(len(targets)), key=targets.__getitem__)
-    steps = np.diff([found[i] for i in order])
+    steps = np.diff([heights[i] for i in order])
     assert np.all(steps >= gap - 1e-9)
 
 

@@ -33,64 +33,64 @@ def values(table):
 
 
 def test_rows_meet_and_columns_stand_under_their_heading():
-    made = side_by_side("n", "C", {"X": ONE, "Y": TWO})
-    assert (made.name, made.caption) == ("n", "C")
-    assert [(c.group, c.title) for c in made.columns] == [("X", "M"), ("Y", "M")]
-    assert len({c.name for c in made.columns}) == 2
-    assert values(made) == {"a": [1.0, 2.0], "b": [None, None], "oracle": [9.0, None]}
-    assert list(values(made)) == ["a", "b", "oracle"]
-    assert [(row.ranked, row.status) for row in made.rows] == [
+    merged = side_by_side("n", "C", {"X": ONE, "Y": TWO})
+    assert (merged.name, merged.caption) == ("n", "C")
+    assert [(c.group, c.title) for c in merged.columns] == [("X", "M"), ("Y", "M")]
+    assert len({c.name for c in merged.columns}) == 2
+    assert values(merged) == {"a": [1.0, 2.0], "b": [None, None], "oracle": [9.0, None]}
+    assert list(values(merged)) == ["a", "b", "oracle"]
+    assert [(row.ranked, row.status) for row in merged.rows] == [
         (True, "done"),
         (True, "failed"),
         (False, "done"),
     ]
-    assert made.rows[1].cells[made.columns[0].name].reason == "not run"
-    assert made.notes == ("both", "X: first")
+    assert merged.rows[1].cells[merged.columns[0].name].reason == "not run"
+    assert merged.notes == ("both", "X: first")
 
 
 def test_a_single_table_keeps_its_groups():
-    made = side_by_side("n", "C", {"X": ONE})
-    assert made == Table("n", "C", ONE.columns, ONE.rows, ONE.notes)
+    merged = side_by_side("n", "C", {"X": ONE})
+    assert merged == Table("n", "C", ONE.columns, ONE.rows, ONE.notes)
 
 
 def test_two_corpora_of_a_paper_stand_side_by_side():
-    made = as_printed(papers.load_table("rl-transformer", "1"))
-    assert [c.title for c in made.columns[:7]] == [c.title for c in made.columns[7:]]
-    assert [c.group for c in made.columns] == ["DailyDialog"] * 7 + ["EmpatheticDialogues"] * 7
+    merged = as_printed(papers.load_table("rl-transformer", "1"))
+    assert [c.title for c in merged.columns[:7]] == [c.title for c in merged.columns[7:]]
+    assert [c.group for c in merged.columns] == ["DailyDialog"] * 7 + ["EmpatheticDialogues"] * 7
     printed = papers.load_table("rl-transformer", "1")
-    for row in made.rows:
-        cells = [row.cells[c.name].text for c in made.columns]
+    for row in merged.rows:
+        cells = [row.cells[c.name].text for c in merged.columns]
         for start, corpus in ((0, "DailyDialog"), (7, "EmpatheticDialogues")):
             assert tuple(cells[start : start + 7]) == printed.row(row.label, corpus).printed
 
 
 def test_aspects_that_judges_were_asked_about_stand_side_by_side():
-    made = as_printed(papers.load_table("rl-transformer", "3"))
-    assert list(dict.fromkeys(c.group for c in made.columns)) == [
+    merged = as_printed(papers.load_table("rl-transformer", "3"))
+    assert list(dict.fromkeys(c.group for c in merged.columns)) == [
         "Fluency",
         "Coherence",
         "Diversity",
     ]
-    assert [c.title for c in made.columns[:4]] == ["Win (%)", "Tie (%)", "Loss (%)", "Kappa"]
-    first = made.rows[0]
-    assert [first.cells[c.name].text for c in made.columns[:4]] == ["23", "63", "14", "0.68"]
+    assert [c.title for c in merged.columns[:4]] == ["Win (%)", "Tie (%)", "Loss (%)", "Kappa"]
+    first = merged.rows[0]
+    assert [first.cells[c.name].text for c in merged.columns[:4]] == ["23", "63", "14", "0.68"]
 
 
 def test_columns_of_one_aspect_stand_under_one_heading():
-    made = as_printed(papers.load_table("paraformer", "3"))
-    assert [(c.group, c.title) for c in made.columns[3:5]] == [
+    merged = as_printed(papers.load_table("paraformer", "3"))
+    assert [(c.group, c.title) for c in merged.columns[3:5]] == [
         ("Fluency", "kappa"),
         ("Diversity", "Win (%)"),
     ]
 
 
 def test_stars_and_bold_type_are_the_papers():
-    made = as_printed(papers.load_table("paraformer", "2"))
+    merged = as_printed(papers.load_table("paraformer", "2"))
     printed = papers.load_table("paraformer", "2")
-    for row, theirs in zip(made.rows, printed.rows, strict=True):
-        cells = [row.cells[c.name] for c in made.columns]
-        assert tuple(cell.significant for cell in cells) == theirs.star
-        assert tuple(cell.best for cell in cells) == (theirs.bold or (False,) * len(cells))
+    for row, others in zip(merged.rows, printed.rows, strict=True):
+        cells = [row.cells[c.name] for c in merged.columns]
+        assert tuple(cell.significant for cell in cells) == others.star
+        assert tuple(cell.best for cell in cells) == (others.bold or (False,) * len(cells))
 
 
 EVERY = [(n, entry.number) for n in papers.names() for entry in papers.load_paper(n).tables]
@@ -98,9 +98,9 @@ EVERY = [(n, entry.number) for n in papers.names() for entry in papers.load_pape
 
 @pytest.mark.parametrize(("paper", "number"), EVERY)
 def test_every_table_of_the_papers_can_be_printed_in_every_format(paper, number):
-    made = as_printed(papers.load_table(paper, number))
-    assert made.rows
+    merged = as_printed(papers.load_table(paper, number))
+    assert merged.rows
     for format in TABLES:
-        text = render(made, format)
+        text = render(merged, format)
         assert text.endswith("\n")
-    assert len({row.label for row in made.rows}) == len(made.rows)
+    assert len({row.label for row in merged.rows}) == len(merged.rows)

@@ -35,9 +35,9 @@ def system_responses(label, texts, ranked=True, **values):
 
 def examples(dialogues=3, turns=4):
     """Every turn but the first answers those before it."""
-    said = [[f"turn {d} {t}" for t in range(turns)] for d in range(dialogues)]
+    turn_texts = [[f"turn {d} {t}" for t in range(turns)] for d in range(dialogues)]
     return [
-        Example(f"e{d}-{t}", f"d{d}", tuple(said[d][:t]), (said[d][t],))
+        Example(f"e{d}-{t}", f"d{d}", tuple(turn_texts[d][:t]), (turn_texts[d][t],))
         for d in range(dialogues)
         for t in range(1, turns)
     ]
@@ -80,7 +80,7 @@ class _Outline(HTMLParser):
         return [(attrs, "".join(texts)) for name, attrs, texts in self.elements if name == tag]
 
 
-def whole(tables=(), results=(), drawings=(), conversations=None, **more):
+def render_page(tables=(), results=(), drawings=(), conversations=None, **more):
     return page(tables, tables, results, drawings, conversations, **more)
 
 
@@ -88,7 +88,7 @@ def whole(tables=(), results=(), drawings=(), conversations=None, **more):
 
 
 def test_every_table_stands_on_the_page_with_its_notes_and_signatures(study, table):
-    html = _Outline(whole([table, table], study))
+    html = _Outline(render_page([table, table], study))
     captions = [text for _, text in html.all("caption")]
     assert captions.count(table.caption) == 2
     items = [text for _, text in html.all("li")]
@@ -265,16 +265,16 @@ def test_a_large_store_is_sampled_by_whole_dialogues_evenly():
 
 def test_a_page_keeps_to_its_limit_and_says_what_it_left_out(table):
     everything = large(1)
-    full = whole([table], (), (), [everything])
+    full = render_page([table], (), (), [everything])
     assert "contexts are shown" not in full
     limit = len(full.encode("utf-8")) - 20_000
-    small = whole([table], (), (), [everything], limit=limit)
+    small = render_page([table], (), (), [everything], limit=limit)
     assert len(small.encode("utf-8")) <= limit
     assert re.search(r"large: \d{2,3} of 600 contexts are shown", small)
 
 
 def test_where_nothing_fits_the_page_says_so(table):
-    html = whole([table], (), (), [conversations()], limit=1000)
+    html = render_page([table], (), (), [conversations()], limit=1000)
     assert "they do not fit into the page" in html
     assert 'class="packed"' not in html
 
@@ -307,9 +307,9 @@ def test_the_command_leaves_conversations_out_on_demand(command, tmp_path):
     assert 'class="packed"' in (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
     for option, there in ((), True), (("--no-conversations",), False):
         out = tmp_path / f"out-{there}"
-        said = command("report", tmp_path, "--formats", "html", "--out", out, *option)
-        assert said.code == 0, said.err
-        assert said.err.strip() == f"wrote {out / 'report.html'}"
+        outcome = command("report", tmp_path, "--formats", "html", "--out", out, *option)
+        assert outcome.code == 0, outcome.err
+        assert outcome.err.strip() == f"wrote {out / 'report.html'}"
         page = (out / "report.html").read_text(encoding="utf-8")
         assert ('class="packed"' in page) is there
 
@@ -327,7 +327,7 @@ def hostile_page(**more):
         (HOSTILE,),
     )
     systems = [system_responses(HOSTILE, [HOSTILE] * few, m=[0.5] * few)]
-    return whole([table], (), (), [conversations(*systems, title=HOSTILE)], **more)
+    return render_page([table], (), (), [conversations(*systems, title=HOSTILE)], **more)
 
 
 def test_hostile_text_adds_no_element():
@@ -362,7 +362,7 @@ def policy_of(html):
 
 
 def test_the_policy_allows_this_script_and_this_style_and_nothing_else(table):
-    html = _Outline(whole([table], (), (), [conversations()]))
+    html = _Outline(render_page([table], (), (), [conversations()]))
     policy = policy_of(html)
     assert policy["default-src"] == "'none'"
     assert set(policy) == {"default-src", "script-src", "style-src", "base-uri", "form-action"}
@@ -383,7 +383,7 @@ def test_the_page_needs_nothing_that_its_policy_forbids(study, table, make_syste
         "points": plots.quality_against_diversity(table),
     }
     drawings = [drawing(name, figure) for name, figure in figures.items()]
-    html = _Outline(whole([table], study, drawings, [conversations()]))
+    html = _Outline(render_page([table], study, drawings, [conversations()]))
     for tag, attrs, _ in html.elements:
         assert "style" not in attrs
         assert not [name for name in attrs if name.startswith("on")]

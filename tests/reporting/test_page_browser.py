@@ -151,7 +151,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
     started.close()
 
 
-def answers(system: str) -> list[str]:
+def responses_of(system: str) -> list[str]:
     """Answers that differ between the systems in every fourth context only."""
     return [
         f"{system} alone says {system * 3}" if number % 4 == 0 else f"all agree on {number}"
@@ -178,10 +178,10 @@ def make_page(tmp_path_factory, result):
         for n in range(CONTEXTS)
     ]
 
-    def make(said: dict[str, list[str]], **more: Any) -> Path:
+    def make(texts_of: dict[str, list[str]], **more: Any) -> Path:
         results = [
             result(system, scores(rank), ranked=system != "oracle", **more)
-            for rank, system in enumerate(said)
+            for rank, system in enumerate(texts_of)
         ]
         folder = tmp_path_factory.mktemp("page")
         tables = build(results, metrics=["dist-2", "ue"])
@@ -190,7 +190,7 @@ def make_page(tmp_path_factory, result):
             results,
             folder,
             ["html"],
-            read=lambda job: Responses(job, examples, said[job.system], 1.0, "cpu"),
+            read=lambda job: Responses(job, examples, texts_of[job.system], 1.0, "cpu"),
         )
         return path
 
@@ -199,7 +199,7 @@ def make_page(tmp_path_factory, result):
 
 @pytest.fixture(scope="module")
 def plain(make_page) -> Path:
-    return make_page({name: answers(name) for name in ("beta", "alpha", "gamma", "oracle")})
+    return make_page({name: responses_of(name) for name in ("beta", "alpha", "gamma", "oracle")})
 
 
 def column(browser: Chromium, place: int) -> list[str]:
@@ -220,7 +220,7 @@ def search(browser: Chromium, text: str) -> None:
     )
 
 
-def shown(browser: Chromium) -> list[str]:
+def shown_ids(browser: Chromium) -> list[str]:
     return browser.run(
         "[...document.querySelectorAll('.conversation h3')].map((head) => head.innerText)"
     )
@@ -230,7 +230,7 @@ def text_of(browser: Chromium, selector: str) -> str:
     return browser.run(f"document.querySelector({json.dumps(selector)}).innerText")
 
 
-def troubles(browser: Chromium) -> list[dict[str, Any]]:
+def problems(browser: Chromium) -> list[dict[str, Any]]:
     """What the page complained about: exceptions, refused styles and scripts, missing files."""
     return browser.find(
         "Runtime.exceptionThrown",
@@ -243,7 +243,7 @@ def troubles(browser: Chromium) -> list[dict[str, Any]]:
 def test_the_page_opens_without_a_complaint(browser, plain):
     browser.open(plain)
     assert text_of(browser, "#status") == "24 of 24 contexts, page 1 of 3"
-    assert not troubles(browser)
+    assert not problems(browser)
 
 
 def test_the_policy_does_refuse_what_the_page_does_not_contain(browser, plain):
@@ -265,7 +265,7 @@ def test_hostile_responses_are_shown_and_never_run(browser, make_page):
     assert cell == HOSTILE
     assert browser.run("document.querySelectorAll('img, .conversation script').length") == 0
     assert browser.run("window.ran === undefined")
-    assert not troubles(browser)
+    assert not problems(browser)
 
 
 PAYLOADS = [
@@ -320,7 +320,7 @@ def test_a_payload_is_shown_wherever_it_stands_and_never_runs(
     assert browser.run("document.querySelectorAll('script').length") == 2
     assert browser.run("window.ran === undefined && ({}).ran === undefined")
     assert not set("\x00\x1b\x9b\x85\u202e\u2066\u200b") & set(path.read_text(encoding="utf-8"))
-    assert not troubles(browser)
+    assert not problems(browser)
 
 
 def test_a_click_on_a_heading_sorts_by_the_unrounded_value(browser, plain):
@@ -354,14 +354,14 @@ def test_marks_and_intervals_can_be_switched(browser, plain):
 
 def test_search_finds_contexts_references_and_answers(browser, plain):
     browser.open(plain)
-    for wanted, found in (
+    for query, matches in (
         ("QUESTION 17", ["e17"]),
         ("reference 3", ["e3"]),
         ("agree on 22", ["e22"]),
         ("nowhere", []),
     ):
-        search(browser, wanted)
-        assert shown(browser) == found
+        search(browser, query)
+        assert shown_ids(browser) == matches
     search(browser, "Agree on 22")
     assert text_of(browser, "mark") == "agree on 22"
 
@@ -369,26 +369,26 @@ def test_search_finds_contexts_references_and_answers(browser, plain):
 def test_only_systems_that_are_shown_are_searched(browser, plain):
     browser.open(plain)
     search(browser, "gammagamma")
-    assert len(shown(browser)) == 6
+    assert len(shown_ids(browser)) == 6
     click(browser, "#systems label:nth-child(3) input")
-    assert shown(browser) == []
+    assert shown_ids(browser) == []
     search(browser, "")
     labels = "[...document.querySelectorAll('.conversation')][0].innerText.includes('gamma')"
     assert browser.run(labels) is False
 
 
 @pytest.mark.parametrize(
-    ("name", "found"),
+    ("name", "matches"),
     [
         ("disagree", [f"e{n}" for n in range(0, CONTEXTS, 4)]),
         ("generic", ["e5"]),
         ("contradiction", ["e7"]),
     ],
 )
-def test_filters(browser, plain, name, found):
+def test_filters(browser, plain, name, matches):
     browser.open(plain)
     click(browser, f"#filter-{name} input")
-    assert shown(browser) == found
+    assert shown_ids(browser) == matches
 
 
 def test_filters_without_their_metric_are_left_out(browser, tmp_path, result):
@@ -408,10 +408,10 @@ def test_filters_without_their_metric_are_left_out(browser, tmp_path, result):
 
 def test_pages_of_conversations_are_turned(browser, plain):
     browser.open(plain)
-    assert shown(browser) == [f"e{n}" for n in range(10)]
+    assert shown_ids(browser) == [f"e{n}" for n in range(10)]
     click(browser, "#next")
     click(browser, "#next")
-    assert shown(browser) == [f"e{n}" for n in range(20, 24)]
+    assert shown_ids(browser) == [f"e{n}" for n in range(20, 24)]
     assert browser.run("document.querySelector('#next').disabled")
     search(browser, "question 1")
     assert text_of(browser, "#status").endswith("page 1 of 2")
@@ -453,4 +453,4 @@ def test_everything_can_be_reached_by_the_keyboard(browser, plain):
     for kind in ("keyDown", "keyUp"):
         key = {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"}
         browser.send("Input.dispatchKeyEvent", type=kind, **key)
-    assert shown(browser)[0] == "e0"
+    assert shown_ids(browser)[0] == "e0"

@@ -23,7 +23,7 @@ from dialbench.reporting.tables.results import build
 NAMES = [f"System with a longer name {i}" if i % 3 else f"S{i}" for i in range(17)]
 
 
-def drawn(figure):
+def axes_of(figure):
     figure.canvas.draw()
     return figure.axes[0]
 
@@ -56,7 +56,7 @@ def small():
 def test_bars_are_the_values_with_their_intervals_or_deviations(small):
     figures = bars(small)
     assert list(figures) == ["t-m"]
-    axes = drawn(figures["t-m"])
+    axes = axes_of(figures["t-m"])
     assert [bar.get_width() for bar in bars_of(axes)] == [50, 30, 90]
     assert [list(w) for w in whiskers_of(axes)] == [[40, 70], [pytest.approx(20), 40]]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b", "c", "oracle"]
@@ -73,21 +73,21 @@ def test_bars_are_the_values_with_their_intervals_or_deviations(small):
 
 def test_bars_stand_from_the_top_in_the_order_of_the_table(study):
     (table,) = build(study, metrics=["dist-2"])
-    axes = drawn(bars(table)["demo-dist-2"])
+    axes = axes_of(bars(table)["demo-dist-2"])
     tops = [bar.get_window_extent().y1 for bar in bars_of(axes)]
     assert tops == sorted(tops, reverse=True)
     assert axes.get_xlim()[0] == 0
 
 
 def test_best_and_unranked_bars_have_their_own_colours(small):
-    colours = [to_hex(bar.get_facecolor()).upper() for bar in bars_of(drawn(bars(small)["t-m"]))]
+    colours = [to_hex(bar.get_facecolor()).upper() for bar in bars_of(axes_of(bars(small)["t-m"]))]
     assert colours == [canvas.BLUE, canvas.SKY, canvas.PALE]
 
 
 def test_labels_of_seventeen_bars_do_not_touch(make_systems):
     (table,) = build(make_systems(NAMES), metrics=["dist-2"])
     figure = bars(table)["demo-dist-2"]
-    axes = drawn(figure)
+    axes = axes_of(figure)
     assert not overlaps([label.get_window_extent() for label in axes.get_yticklabels()])
     values = [text.get_window_extent() for text in axes.texts]
     assert not overlaps(values)
@@ -98,7 +98,7 @@ def test_labels_of_seventeen_bars_do_not_touch(make_systems):
 def test_a_very_long_name_is_shortened_and_plain():
     name = "$x$ " + "long " * 40
     table = Table("t", "C", (Column("m", "M"),), (Row(name, {"m": Cell(0.5)}),))
-    (label,) = drawn(bars(table)["t-m"]).get_yticklabels()
+    (label,) = axes_of(bars(table)["t-m"]).get_yticklabels()
     assert label.get_text().startswith("$x$ long")
     assert label.get_text().endswith("…")
     assert len(label.get_text()) == 36
@@ -106,7 +106,7 @@ def test_a_very_long_name_is_shortened_and_plain():
 
 def test_negative_bars_carry_their_number_on_the_left():
     rows = tuple(Row(str(v), {"m": Cell(v)}) for v in (-0.5, 0.25))
-    axes = drawn(bars(Table("t", "C", (Column("m", "M"),), rows))["t-m"])
+    axes = axes_of(bars(Table("t", "C", (Column("m", "M"),), rows))["t-m"])
     negative, positive = (text.get_window_extent() for text in axes.texts)
     zero = axes.transData.transform((0, 0))[0]
     assert negative.x1 < zero < positive.x0
@@ -114,7 +114,7 @@ def test_negative_bars_carry_their_number_on_the_left():
 
 
 def test_systems_stand_between_two_metrics(table):
-    axes = drawn(quality_against_diversity(table, "dist-2", "bleu-1"))
+    axes = axes_of(quality_against_diversity(table, "dist-2", "bleu-1"))
     names = [text.get_text() for text in axes.texts if text.get_text()]
     rows = [row for row in table.rows if row.status == "done"]
     assert names == [row.label for row in rows]
@@ -129,7 +129,7 @@ def test_systems_stand_between_two_metrics(table):
 def test_names_in_a_scatter_do_not_touch(make_systems):
     (table,) = build(make_systems(NAMES), metrics=["dist-2", "bleu-1"])
     figure = quality_against_diversity(table)
-    axes = drawn(figure)
+    axes = axes_of(figure)
     boxes = [text.get_window_extent() for text in axes.texts if text.get_text()]
     assert len(boxes) == len(NAMES)
     assert not overlaps(boxes)
@@ -137,31 +137,31 @@ def test_names_in_a_scatter_do_not_touch(make_systems):
 
 
 def test_a_scatter_of_nothing_is_empty_and_an_unknown_metric_is_refused(small):
-    axes = drawn(quality_against_diversity(small, "m", "none"))
+    axes = axes_of(quality_against_diversity(small, "m", "none"))
     assert not axes.texts
     with pytest.raises(UnknownName, match="unknown column 'x'"):
         quality_against_diversity(small, "x", "m")
 
 
-def answered(result, score, label, decoding, x, y, **more):
+def decoded(result, score, label, decoding, x, y, **more):
     scores = {"dist-2": score(x, signature="d"), "bleu-1": score(y, signature="b")}
     return result(label, scores, decoding=decoding, **more)
 
 
 def test_the_decodings_of_one_training_are_joined_by_rising_diversity(result, score):
     results = [
-        answered(result, score, "a", "greedy", 0.1, 0.5),
-        answered(result, score, "a", "sample:t=1", 0.4, 0.2),
-        answered(result, score, "a", "top-p:0.9", 0.3, 0.3),
-        answered(result, score, "b", "greedy", 0.2, 0.4),
-        answered(result, score, "b", "beam:5", 0.15, 0.45),
-        answered(result, score, "alone", "greedy", 0.9, 0.9),
-        answered(result, score, "oracle", "greedy", 0.8, 1.0, ranked=False),
-        answered(result, score, "oracle", "beam:5", 0.7, 1.0, ranked=False),
+        decoded(result, score, "a", "greedy", 0.1, 0.5),
+        decoded(result, score, "a", "sample:t=1", 0.4, 0.2),
+        decoded(result, score, "a", "top-p:0.9", 0.3, 0.3),
+        decoded(result, score, "b", "greedy", 0.2, 0.4),
+        decoded(result, score, "b", "beam:5", 0.15, 0.45),
+        decoded(result, score, "alone", "greedy", 0.9, 0.9),
+        decoded(result, score, "oracle", "greedy", 0.8, 1.0, ranked=False),
+        decoded(result, score, "oracle", "beam:5", 0.7, 1.0, ranked=False),
     ]
     ((name, figure),) = decodings(results)
     assert name == "demo-decodings"
-    axes = drawn(figure)
+    axes = axes_of(figure)
     paths = [line for line in axes.lines if len(line.get_xdata()) > 1]
     assert [line.get_xydata().tolist() for line in paths] == [
         [[0.1, 0.5], [0.3, 0.3], [0.4, 0.2]],
@@ -176,10 +176,10 @@ def test_the_decodings_of_one_training_are_joined_by_rising_diversity(result, sc
 
 
 def test_systems_that_every_decoding_leaves_alike_have_no_frontier(result, score):
-    same = [answered(result, score, "a", d, 0.1, 0.5) for d in ("greedy", "beam:5")]
+    same = [decoded(result, score, "a", d, 0.1, 0.5) for d in ("greedy", "beam:5")]
     assert list(decodings(same)) == []
     apart = [
-        answered(result, score, "a", d, x, 0.5, answering={"examples": x})
+        decoded(result, score, "a", d, x, 0.5, answering={"examples": x})
         for d, x in (("greedy", 1), ("beam:5", 2))
     ]
     assert list(decodings(apart)) == []

@@ -81,8 +81,8 @@ def everything(make_systems):
     job = dataclasses.replace(results[0].job, decoding=Decoding("beam", 5.0))
     results.append(dataclasses.replace(results[0], job=job, scores=results[1].scores))
     rows = {row.name: [one] for row, one in zip(suite.rows, results, strict=False)}
-    made = compare_with_paper(suite, suite.groups[0], rows, {}, Rules())
-    return made, results, conversations_of()
+    comparison = compare_with_paper(suite, suite.groups[0], rows, {}, Rules())
+    return comparison, results, conversations_of()
 
 
 @pytest.fixture(scope="module")
@@ -91,10 +91,10 @@ def made_twice(make_systems):
     from dialbench.reporting.plots.draw import plots
 
     def draw():
-        made, results, read = everything(make_systems)
+        comparison, results, read = everything(make_systems)
         table, ours = (
             dataclasses.replace(one, columns=[c for c in one.columns if "dist-1" in c.name])
-            for one in (made.table, made.ours)
+            for one in (comparison.table, comparison.ours)
         )
         return dict(plots([table], [ours], results, gather(results, read)))
 

@@ -12,7 +12,7 @@ from dialbench.reporting.tables.results import build
 
 
 @pytest.fixture(scope="module")
-def one(result, score):
+def build_one(result, score):
     """The only table of results given as system -> value, or as ready results."""
 
     def make(*results, metrics=("m",), **more):
@@ -31,7 +31,7 @@ def values(table, name="m"):
     return [row.cells[name].value for row in table.rows]
 
 
-def said(table, part):
+def notes_with(table, part):
     return [note for note in table.notes if part in note]
 
 
@@ -42,36 +42,36 @@ def test_a_table_for_each_corpus_in_order_of_appearance(result):
     assert build([], metrics=["m"]) == []
 
 
-def test_values_are_kept_exactly(one):
-    table = one(("a", 1 / 3), ("b", 0.7))
+def test_values_are_kept_exactly(build_one):
+    table = build_one(("a", 1 / 3), ("b", 0.7))
     assert values(table) == [1 / 3, 0.7]
     assert [row.cells["m"].best for row in table.rows] == [False, True]
 
 
-def test_seeds_become_mean_and_sample_deviation(one, result, score):
+def test_seeds_become_mean_and_sample_deviation(build_one, result, score):
     seeds = [result("a", {"m": score(v)}, seed=s) for s, v in ((3, 0.3), (1, 0.1), (2, 0.5))]
-    table = one(*seeds)
+    table = build_one(*seeds)
     (cell,) = (row.cells["m"] for row in table.rows)
     assert cell.value == pytest.approx(0.3)
     assert cell.deviation == pytest.approx(0.2)
     assert cell.interval is None
-    assert said(table, "sample standard deviation over training runs (3 for a)")
+    assert notes_with(table, "sample standard deviation over training runs (3 for a)")
 
 
-def test_one_seed_keeps_its_interval(one, result, score):
-    table = one(result("a", {"m": score(0.3, interval=(0.2, 0.4))}))
+def test_one_seed_keeps_its_interval(build_one, result, score):
+    table = build_one(result("a", {"m": score(0.3, interval=(0.2, 0.4))}))
     assert table.rows[0].cells["m"].interval == (0.2, 0.4)
     assert table.rows[0].cells["m"].deviation is None
-    assert not said(table, "±")
+    assert not notes_with(table, "±")
 
 
-def test_the_same_job_twice_counts_once(one, result, score):
+def test_the_same_job_twice_counts_once(build_one, result, score):
     job = result("a", {"m": score(0.3)})
-    assert one(job, job).rows[0].cells["m"].deviation is None
+    assert build_one(job, job).rows[0].cells["m"].deviation is None
 
 
-def test_decoding_is_named_only_where_it_is_needed(one, result):
-    table = one(
+def test_decoding_is_named_only_where_it_is_needed(build_one, result):
+    table = build_one(
         result("a"),
         result("b"),
         result("b", decoding="beam:5"),
@@ -81,44 +81,44 @@ def test_decoding_is_named_only_where_it_is_needed(one, result):
     assert labels(table) == ["a", "b (greedy)", "b (beam:5)", "c (top-p:0.9)"]
 
 
-def test_labels_of_results_are_used(one, result):
-    assert labels(one(result("gpt2", label="GPT-2"))) == ["GPT-2"]
+def test_labels_of_results_are_used(build_one, result):
+    assert labels(build_one(result("gpt2", label="GPT-2"))) == ["GPT-2"]
 
 
-def test_rows_that_were_trained_differently_are_never_averaged(one, result, score):
-    table = one(
+def test_rows_that_were_trained_differently_are_never_averaged(build_one, result, score):
+    table = build_one(
         result("a", {"m": score(0.1)}, preset="quick"),
         result("a", {"m": score(0.9)}, preset="paper", seed=2),
     )
     assert labels(table) == ["a [quick]", "a [paper]"]
     assert values(table) == [0.1, 0.9]
-    table = one(result("a", training={"lr": 1}), result("a", training={"lr": 2}))
+    table = build_one(result("a", training={"lr": 1}), result("a", training={"lr": 2}))
     assert len(set(labels(table))) == 2
-    table = one(result("a", answering={"n": 1}), result("a", answering={"n": 2}))
+    table = build_one(result("a", answering={"n": 1}), result("a", answering={"n": 2}))
     assert len(set(labels(table))) == 2
 
 
-def test_a_failed_job_is_a_row_of_dashes_with_its_reason(one, result, score):
-    table = one(
+def test_a_failed_job_is_a_row_of_dashes_with_its_reason(build_one, result, score):
+    table = build_one(
         result("a", {"m": score(0.3)}), result("b", status="failed", reason="out of memory")
     )
     assert [row.status for row in table.rows] == ["done", "failed"]
     assert table.rows[1].cells["m"].value is None
     assert "b failed: out of memory." in table.notes
-    assert not said(table, "Not available")
+    assert not notes_with(table, "Not available")
 
 
 @pytest.mark.parametrize(
     ("status", "words"), [("interrupted", "b was interrupted."), ("started", "b has not finished.")]
 )
-def test_a_job_that_has_not_ended_says_so(one, result, status, words):
-    table = one(result("a"), result("b", status=status))
+def test_a_job_that_has_not_ended_says_so(build_one, result, status, words):
+    table = build_one(result("a"), result("b", status=status))
     assert table.rows[1].status == status
     assert words in table.notes
 
 
-def test_a_row_with_a_failed_seed_rests_on_the_others(one, result, score):
-    table = one(
+def test_a_row_with_a_failed_seed_rests_on_the_others(build_one, result, score):
+    table = build_one(
         result("a", seed=1, status="failed", reason="no memory"),
         result("a", {"m": score(0.2)}, seed=2),
         result("a", {"m": score(0.4)}, seed=3),
@@ -128,9 +128,9 @@ def test_a_row_with_a_failed_seed_rests_on_the_others(one, result, score):
     assert "a (seed 1) failed: no memory." in table.notes
 
 
-def test_upper_bounds_come_last_and_are_never_marked(one, result, score):
+def test_upper_bounds_come_last_and_are_never_marked(build_one, result, score):
     parts, shares = np.linspace(0, 1, 10), [0.1] * 10
-    table = one(
+    table = build_one(
         result("oracle", {"m": score(1.0, parts=parts + 1, shares=shares)}, ranked=False),
         result("a", {"m": score(0.5, parts=parts, shares=shares)}),
         result("b", {"m": score(0.4, parts=parts - 0.5 - 1e-3 * parts, shares=shares)}),
@@ -144,8 +144,8 @@ def test_upper_bounds_come_last_and_are_never_marked(one, result, score):
     assert "Shown for comparison, not ranked: oracle." in table.notes
 
 
-def test_a_row_over_fewer_responses_does_not_compete(one, result, score):
-    table = one(
+def test_a_row_over_fewer_responses_does_not_compete(build_one, result, score):
+    table = build_one(
         result("tried", {"m": score(0.9, n=10)}),
         result("a", {"m": score(0.5, n=6740)}),
         result("b", {"m": score(0.4, n=6740)}),
@@ -156,8 +156,8 @@ def test_a_row_over_fewer_responses_does_not_compete(one, result, score):
     assert "tried: 10 responses only, hence not ranked." in table.notes
 
 
-def test_examples_that_one_metric_leaves_out_do_not_shrink_a_row(one, result, score):
-    table = one(
+def test_examples_that_one_metric_leaves_out_do_not_shrink_a_row(build_one, result, score):
+    table = build_one(
         result("a", {"m": score(0.5, n=90), "length": score(9.0, n=100)}),
         result("b", {"m": score(0.4, n=80), "length": score(8.0, n=100)}),
     )
@@ -165,8 +165,8 @@ def test_examples_that_one_metric_leaves_out_do_not_shrink_a_row(one, result, sc
     assert "100 responses per system." in table.notes
 
 
-def test_values_of_two_signatures_stand_in_two_columns(one, result, score):
-    table = one(
+def test_values_of_two_signatures_stand_in_two_columns(build_one, result, score):
+    table = build_one(
         result("a", {"m": score(0.5, signature="m|v:1")}),
         result("b", {"m": score(0.9, signature="m|v:2")}),
         result("c", {"m": score(0.4, signature="m|v:1")}),
@@ -183,11 +183,11 @@ def test_values_of_two_signatures_stand_in_two_columns(one, result, score):
     assert not table.rows[1].cells["m:2"].best
     assert "M (1): m|v:1." in table.notes
     assert "M (2): m|v:2." in table.notes
-    assert said(table, "M (2) of a, c (scored under another signature)")
+    assert notes_with(table, "M (2) of a, c (scored under another signature)")
 
 
-def test_an_unavailable_value_opens_no_second_column(one, result, score):
-    table = one(
+def test_an_unavailable_value_opens_no_second_column(build_one, result, score):
+    table = build_one(
         result("a", {"m": score(0.5, signature="m|model:x")}),
         result("b", {"m": score(math.nan, signature="m|model:none", reason="no model")}),
     )
@@ -197,17 +197,17 @@ def test_an_unavailable_value_opens_no_second_column(one, result, score):
     assert "Not available: m of b (no model)." in table.notes
 
 
-def test_reasons_that_hold_for_all_are_said_once(one, result, score):
+def test_reasons_that_hold_for_all_are_said_once(build_one, result, score):
     gone = {name: score(math.nan, reason="no word vectors") for name in ("emb-average", "ue")}
-    table = one(result("a", gone), result("b", gone), metrics=["emb-average", "ue", "dist-1"])
-    assert said(table, "Not available") == [
+    table = build_one(result("a", gone), result("b", gone), metrics=["emb-average", "ue", "dist-1"])
+    assert notes_with(table, "Not available") == [
         "Not available: Average, UE (no word vectors).",
         "Not available: Dist-1 (not scored).",
     ]
 
 
-def test_metrics_of_one_family_stand_together(one, result):
-    table = one(result("a"), metrics=["bleu-1", "dist-1", "bleu-2", "length", "dist-2"])
+def test_metrics_of_one_family_stand_together(build_one, result):
+    table = build_one(result("a"), metrics=["bleu-1", "dist-1", "bleu-2", "length", "dist-2"])
     assert [column.title for column in table.columns] == [
         "BLEU-1",
         "BLEU-2",
@@ -222,8 +222,8 @@ def test_metrics_of_one_family_stand_together(one, result):
     ]
 
 
-def test_length_has_no_best_and_unknown_metrics_are_printed_plainly(one, result, score):
-    table = one(
+def test_length_has_no_best_and_unknown_metrics_are_printed_plainly(build_one, result, score):
+    table = build_one(
         result("a", {"length": score(9.0), "mine": score(1.0)}),
         result("b", {"length": score(8.0), "mine": score(2.0)}),
         metrics=["length", "mine"],
@@ -233,7 +233,7 @@ def test_length_has_no_best_and_unknown_metrics_are_printed_plainly(one, result,
     assert table.columns[1].title == "mine"
 
 
-def test_notes_name_the_test_of_every_column(one, result, score):
+def test_notes_name_the_test_of_every_column(build_one, result, score):
     generator = np.random.default_rng(0)
 
     def scores(level):
@@ -244,14 +244,14 @@ def test_notes_name_the_test_of_every_column(one, result, score):
             "mtld": score(level),
         }
 
-    table = one(
+    table = build_one(
         result("a", scores(0.5)),
         result("b", scores(0.1)),
         metrics=["dist-1", "bleu-1", "mtld"],
         alpha=0.05,
         correction="holm",
     )
-    assert said(table, "two-sided p < 0.05, corrected within each column after Holm")
+    assert notes_with(table, "two-sided p < 0.05, corrected within each column after Holm")
     assert "Dist-1: jackknife t-test over 10 groups of dialogues." in table.notes
     assert "BLEU-1: paired t-test over responses." in table.notes
     assert "MTLD: no test for b." in table.notes
@@ -259,7 +259,7 @@ def test_notes_name_the_test_of_every_column(one, result, score):
     assert [row.cells["dist-1"].significant for row in table.rows] == [False, True]
 
 
-def test_several_runs_are_tested_over_runs_and_dialogues(one, result, score):
+def test_several_runs_are_tested_over_runs_and_dialogues(build_one, result, score):
     generator = np.random.default_rng(0)
 
     def measured(level):
@@ -271,16 +271,16 @@ def test_several_runs_are_tested_over_runs_and_dialogues(one, result, score):
         for name, level in (("a", 0.5), ("b", 0.3))
         for seed in (1, 2, 3)
     ]
-    table = one(*results)
+    table = build_one(*results)
     assert table.rows[1].cells["m"].significant
     assert "m: t-test over training runs and dialogues, both taken as random." in table.notes
-    assert not said(table, "not to new training runs")
+    assert not notes_with(table, "not to new training runs")
     assert "±: sample standard deviation over training runs (3 for a, b)." in table.notes
 
 
-def test_notes_of_results_name_who_they_hold_for(one, result, score):
+def test_notes_of_results_name_who_they_hold_for(build_one, result, score):
     done = {"m": score(0.5)}
-    table = one(
+    table = build_one(
         result("a", done, notes=("limited run", "stopped early")),
         result("b", done, notes=("limited run",)),
         result("c", status="failed"),
@@ -289,17 +289,22 @@ def test_notes_of_results_name_who_they_hold_for(one, result, score):
     assert "limited run." in table.notes
     assert "a: stopped early." in table.notes
     assert "Invented conversations." in table.notes
-    assert not said(table, "Not shown")
+    assert not notes_with(table, "Not shown")
 
 
-def test_notes_of_some_seeds_name_them(one, result, score):
+def test_notes_of_some_seeds_name_them(build_one, result, score):
     notes = {1: ("slow", "odd", "odd"), 2: ("slow", "late"), 3: ("slow", "late")}
-    table = one(*(result("a", {"m": score(0.5)}, seed=n, notes=own) for n, own in notes.items()))
+    table = build_one(
+        *(
+            result("a", {"m": score(0.5)}, seed=n, notes=corpus_results)
+            for n, corpus_results in notes.items()
+        )
+    )
     assert {"slow.", "a (seed 1): odd.", "a (seeds 2, 3): late."} <= set(table.notes)
 
 
-def test_notes_of_all_seeds_that_finished_name_none(one, result, score):
-    table = one(
+def test_notes_of_all_seeds_that_finished_name_none(build_one, result, score):
+    table = build_one(
         result("a", seed=1, status="failed", reason="no memory"),
         result("a", {"m": score(0.2)}, seed=2, notes=("slow",)),
         result("a", {"m": score(0.4)}, seed=3, notes=("slow",)),
@@ -318,8 +323,10 @@ def test_the_same_results_give_the_same_table(make_systems):
     assert [asdict(table) for table in first] == [asdict(table) for table in second]
 
 
-def test_a_corpus_where_everything_failed_still_has_its_table(one, result):
-    table = one(result("a", status="failed", reason="x"), result("b", status="failed", reason="y"))
+def test_a_corpus_where_everything_failed_still_has_its_table(build_one, result):
+    table = build_one(
+        result("a", status="failed", reason="x"), result("b", status="failed", reason="y")
+    )
     assert labels(table) == ["a", "b"]
     assert table.notes == ("a failed: x.", "b failed: y.")
 
@@ -328,8 +335,8 @@ def repeating(score, different, value, n=300):
     return {"m": score(value, n=n), "different": score(different / n, n=n)}
 
 
-def test_a_system_that_repeats_itself_is_not_the_best_of_anything(one, result, score):
-    table = one(
+def test_a_system_that_repeats_itself_is_not_the_best_of_anything(build_one, result, score):
+    table = build_one(
         result("a", repeating(score, 1, 1.0)),
         result("b", repeating(score, 14, 0.9)),
         result("c", repeating(score, 15, 0.5)),
@@ -345,12 +352,12 @@ def test_a_system_that_repeats_itself_is_not_the_best_of_anything(one, result, s
         "b gave 14 different responses to 300 contexts.",
         "Systems with fewer than 5 % different responses are not marked best.",
     )
-    assert not said(table, "panel gave")
+    assert not notes_with(table, "panel gave")
 
 
-def test_one_seed_that_repeats_itself_is_enough_and_is_named(one, result, score):
+def test_one_seed_that_repeats_itself_is_enough_and_is_named(build_one, result, score):
     kinds = {("a", 1): 1, ("a", 2): 90, ("a", 3): 1, ("b", 1): 90, ("c", 1): 90}
-    table = one(
+    table = build_one(
         *(
             result(name, repeating(score, count, 0.9 if name == "a" else 0.1), seed=seed)
             for (name, seed), count in kinds.items()
@@ -360,17 +367,17 @@ def test_one_seed_that_repeats_itself_is_enough_and_is_named(one, result, score)
     assert table.notes[0] == "a (seeds 1, 3) gave one response to all 300 contexts."
 
 
-def test_few_responses_cannot_show_that_a_system_repeats_itself(one, result, score):
-    table = one(
+def test_few_responses_cannot_show_that_a_system_repeats_itself(build_one, result, score):
+    table = build_one(
         result("a", repeating(score, 1, 0.9, n=19)), result("b", repeating(score, 9, 0.1, n=19))
     )
     assert table.rows[0].cells["m"].best
-    assert not said(table, "gave")
+    assert not notes_with(table, "gave")
 
 
-def test_metrics_that_saturate_are_not_ranked(one, result, score):
+def test_metrics_that_saturate_are_not_ranked(build_one, result, score):
     names = ("intra-dist-1", "mattr-4", "mattr")
-    table = one(
+    table = build_one(
         *(result(s, {name: score(v) for name in names}) for s, v in (("a", 0.9), ("b", 1.0))),
         metrics=names,
     )
@@ -379,16 +386,16 @@ def test_metrics_that_saturate_are_not_ranked(one, result, score):
 
 
 @pytest.mark.parametrize(
-    ("values", "there"),
+    ("values", "noted"),
     [((0.5004, 0.5001, 0.1), True), ((0.9, 0.5004, 0.5001), True), ((0.9, 0.5, 0.4), False)],
 )
-def test_ranks_finer_than_the_print_are_told(one, values, there):
-    table = one(*zip("abc", values, strict=True))
-    assert ("Ranks are taken before rounding." in table.notes) == there
+def test_ranks_finer_than_the_print_are_told(build_one, values, noted):
+    table = build_one(*zip("abc", values, strict=True))
+    assert ("Ranks are taken before rounding." in table.notes) == noted
 
 
-def test_what_must_be_known_stands_before_how_it_was_counted(one, result, score):
-    table = one(
+def test_what_must_be_known_stands_before_how_it_was_counted(build_one, result, score):
+    table = build_one(
         result("a", repeating(score, 90, 0.5), notes=("limited run",)),
         result("b", status="failed", reason="no memory"),
         metrics=["m", "different"],

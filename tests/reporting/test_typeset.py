@@ -42,8 +42,10 @@ def words_of(tex):
         pytest.skip("pdftotext is not installed: apt-get install poppler-utils")
 
     def words_of(path):
-        told = subprocess.run(["pdftotext", "-layout", path, "-"], capture_output=True, check=True)
-        return told.stdout.decode("utf-8").split()
+        table_text = subprocess.run(
+            ["pdftotext", "-layout", path, "-"], capture_output=True, check=True
+        )
+        return table_text.stdout.decode("utf-8").split()
 
     return words_of
 
@@ -53,7 +55,7 @@ def test_the_page_reads_as_the_table(words_of, tmp_path):
     assert path.name == "t.pdf"
     words = words_of(path)
     for word in ("a_b", "12345.679", "+0.574", "−0.250", "caption.", "below."):
-        assert any(word in found for found in words), (word, words)
+        assert any(word in words_found for words_found in words), (word, words)
 
 
 def test_however_many_notes_there_are_all_can_be_read(words_of, tmp_path):

@@ -74,15 +74,15 @@ def test_appendix_a1_follows_exactly() -> None:
     suite = suites.load("paraformer-a1")
     assert isinstance(suite, CountSuite)
     table = parameter_table(suite)
-    found = {row.label: [cell.value for cell in row.cells.values()] for row in table.rows}
-    assert found == {
+    counts = {row.label: [cell.value for cell in row.cells.values()] for row in table.rows}
+    assert counts == {
         "RL attention": [1_030_144, 1_030_144, 0, 526_336],
         "PaRa attention": [153_600, 153_600, 0, 115_200],
         "RL feed-forward": [1_321_148, 1_321_148, 0, 616_448],
         "PaRa feed-forward": [1_231_148, 1_231_148, 0, 616_448],
     }
     assert {row.component: row.frozen_part for row in suite.printed_table().rows} == {
-        label: random for label, (*_, random) in found.items()
+        label: random for label, (*_, random) in counts.items()
     }
     assert any("Equation 12" in note and "does not describe" in note for note in table.notes)
 

@@ -86,15 +86,15 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_topics_stand_beside_the_printed_ones(runs: Path) -> None:
-    given = {"corpus": str(runs / "chats.jsonl"), "preset": str(runs / "tiny.toml")}
-    request = Request.of_suite("adand-4", **given, limit_train=20, limit_test=8)
+    options = {"corpus": str(runs / "chats.jsonl"), "preset": str(runs / "tiny.toml")}
+    request = Request.of_suite("adand-4", **options, limit_train=20, limit_test=8)
     outcome = run(request, out=runs, device="cpu", formats=("txt",))
     assert not outcome.failed
     printed, ours = outcome.tables
     assert [row.label for row in printed.rows][:2] == ["Movie", "Politics"]
     assert "stands in for the paper's mixture" in " ".join(printed.notes)
     assert {row.label.partition(",")[0] for row in ours.rows} == {"AdaND (topic)", "AdaND (both)"}
-    again = {"corpus": given["corpus"], "out": runs / "topics", "formats": ("txt",)}
+    again = {"corpus": options["corpus"], "out": runs / "topics", "formats": ("txt",)}
     assert report_suite("adand-4", runs, **again)[0] == [printed, ours]
     assert report_suite("adand-4", runs, printed=False, **again)[0] == [ours]
 
@@ -113,7 +113,7 @@ def test_every_suite_runs_to_its_table(
     assert isinstance(suite, suites.Suite)
     assert not outcome.failed
     absent = {row.name: row.absent for row in suite.rows if row.absent}
-    own = {row.name for row in suite.rows if not row.printed}
+    run_mine = {row.name for row in suite.rows if not row.printed}
     assert outcome.skipped == {f"row {name}": why for name, why in absent.items()}
     assert len(outcome.tables) == len(suite.groups)
     for table in outcome.tables:
@@ -125,15 +125,15 @@ def test_every_suite_runs_to_its_table(
             for metric in suite.metrics:
                 assert (row.cells[metric].value is None) == bool(row.cells[metric].reason)
                 printed = row.cells[f"{metric}:printed"].value
-                assert (printed is None) == (row.label in own)
+                assert (printed is None) == (row.label in run_mine)
         assert any("the values are not comparable" in note for note in table.notes)
     tables, _ = report_suite(name, runs, corpus=corpus, out=runs / "again", formats=("csv",))
     assert all(table in tables for table in outcome.tables)
 
 
 def test_speed_is_that_of_the_run_itself(runs: Path) -> None:
-    given = {"corpus": str(runs / "chats.jsonl"), "preset": str(runs / "tiny.toml")}
-    request = Request.of_suite("adand-3", **given, limit_train=20, limit_test=8)
+    options = {"corpus": str(runs / "chats.jsonl"), "preset": str(runs / "tiny.toml")}
+    request = Request.of_suite("adand-3", **options, limit_train=20, limit_test=8)
     [table] = run(request, out=runs, device="cpu", formats=("csv",)).tables
     store = Store(runs)
     seconds = {
@@ -147,14 +147,14 @@ def test_speed_is_that_of_the_run_itself(runs: Path) -> None:
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Callable[..., Outcome]:
+def run_mine(tmp_path: Path) -> Callable[..., Outcome]:
     """Runs the suite `MINE` into a folder of its own."""
     path = tmp_path / "mine.toml"
     path.write_text(MINE)
 
-    def go(**given: Any) -> Outcome:
-        asked = {"limit_train": 60, "limit_test": 20, "plugins": (PLUGINS,), **given}
-        request = Request.of_suite(str(path), **asked)
+    def go(**options: Any) -> Outcome:
+        defaults = {"limit_train": 60, "limit_test": 20, "plugins": (PLUGINS,), **options}
+        request = Request.of_suite(str(path), **defaults)
         return run(request, out=tmp_path / "runs", device="cpu", formats=("csv", "png"))
 
     return go
@@ -177,14 +177,16 @@ def test_what_a_suite_says_holds_unless_told_otherwise(tmp_path: Path) -> None:
 
 
 def test_rows_that_differ_in_decoding_share_a_training(
-    own: Callable[..., Outcome], tmp_path: Path
+    run_mine: Callable[..., Outcome], tmp_path: Path
 ) -> None:
-    own()
+    run_mine()
     assert (tmp_path / "runs" / "fits.txt").read_text().splitlines() == ["3"]
 
 
-def test_rows_nobody_can_run_are_said_and_the_others_go_on(own: Callable[..., Outcome]) -> None:
-    outcome = own()
+def test_rows_nobody_can_run_are_said_and_the_others_go_on(
+    run_mine: Callable[..., Outcome],
+) -> None:
+    outcome = run_mine()
     assert outcome.skipped == {
         "row Seq_1": "unknown model 'no-such-system'",
         "row Seq_2": "nobody has it",
@@ -197,22 +199,22 @@ def test_rows_nobody_can_run_are_said_and_the_others_go_on(own: Callable[..., Ou
     assert [column.group for column in table.columns] == ["Dist-1"] * 3
 
 
-def test_plots_show_ours_alone(own: Callable[..., Outcome], tmp_path: Path) -> None:
-    names = {file.name for file in own().files}
+def test_plots_show_ours_alone(run_mine: Callable[..., Outcome], tmp_path: Path) -> None:
+    names = {file.name for file in run_mine().files}
     of_responses = {f"demo-{kind}.png" for kind in ("rarefied-1", "rarefied-2", "lengths")}
     assert names == {"mine.csv", "mine-dist-1.png"} | of_responses
 
 
 def test_only_the_metrics_of_the_columns_are_scored(
-    own: Callable[..., Outcome], tmp_path: Path
+    run_mine: Callable[..., Outcome], tmp_path: Path
 ) -> None:
-    own()
+    run_mine()
     (first, *_) = Store(tmp_path / "runs").results()
     assert set(first.scores) == {"dist-1", "different"}
 
 
-def test_a_report_finds_the_rows_again(own: Callable[..., Outcome], tmp_path: Path) -> None:
-    ran = own().tables
+def test_a_report_finds_the_rows_again(run_mine: Callable[..., Outcome], tmp_path: Path) -> None:
+    ran = run_mine().tables
     runs, path = tmp_path / "runs", str(tmp_path / "mine.toml")
     tables, files = report_suite(path, runs, out=tmp_path / "out", formats=("md",))
     # without the plug-in the rows are known by their names
@@ -222,37 +224,37 @@ def test_a_report_finds_the_rows_again(own: Callable[..., Outcome], tmp_path: Pa
 
 
 def test_ours_alone_takes_the_shape_of_the_papers_table(
-    own: Callable[..., Outcome], tmp_path: Path
+    run_mine: Callable[..., Outcome], tmp_path: Path
 ) -> None:
-    own()
-    own(limit_test=10)
+    run_mine()
+    run_mine(limit_test=10)
     runs, path = tmp_path / "runs", str(tmp_path / "mine.toml")
     options: dict[str, Any] = {"out": tmp_path / "out", "formats": ("csv",)}
-    beside, _ = report_suite(path, runs, **options)
+    comparison, _ = report_suite(path, runs, **options)
     (table,), files = report_suite(path, runs, printed=False, **options)
     assert [file.name for file in files] == ["mine.csv"]
     assert [(c.group, c.title) for c in table.columns] == [
         ("DailyDialog", "Dist-1"),
         ("DailyDialog (2)", "Dist-1"),
     ]
-    for column, one in zip(table.columns, beside, strict=True):
+    for column, one in zip(table.columns, comparison, strict=True):
         assert [row.cells[column.name].value for row in table.rows] == [
             row.cells["dist-1"].value for row in one.rows if row.status == "done" and row.ranked
         ]
 
 
-def test_settings_stand_apart(own: Callable[..., Outcome], tmp_path: Path) -> None:
-    own()
-    own(limit_test=10)
+def test_settings_stand_apart(run_mine: Callable[..., Outcome], tmp_path: Path) -> None:
+    run_mine()
+    run_mine(limit_test=10)
     runs, path = tmp_path / "runs", str(tmp_path / "mine.toml")
     tables, files = report_suite(path, runs, out=tmp_path / "out", formats=("csv",))
     assert len(tables) == 2
     assert [file.name for file in files] == ["mine.csv", "mine-2.csv"]
 
 
-def test_a_later_seed_joins_its_row(own: Callable[..., Outcome]) -> None:
-    own()
-    (table,) = own(seeds=(4,)).tables
+def test_a_later_seed_joins_its_row(run_mine: Callable[..., Outcome]) -> None:
+    run_mine()
+    (table,) = run_mine(seeds=(4,)).tables
     assert table.rows[0].cells["dist-1"].deviation is not None
 
 
@@ -291,15 +293,15 @@ def test_an_option_that_does_not_fit_names_the_row(tmp_path: Path) -> None:
         Plan.of(Request.of_suite(str(path)))
 
 
-def test_a_level_of_ones_own(own: Callable[..., Outcome], tmp_path: Path) -> None:
-    own()
+def test_a_level_of_ones_own(run_mine: Callable[..., Outcome], tmp_path: Path) -> None:
+    run_mine()
     runs, path = tmp_path / "runs", str(tmp_path / "mine.toml")
 
-    def said(**more: Any) -> str:
+    def notes_of(**more: Any) -> str:
         tables, _ = report_suite(path, runs, out=tmp_path / "out", formats=(), **more)
         return " ".join(tables[0].notes)
 
-    assert "p < 0.05" in said()  # the paper's Table 4
-    assert "p < 0.2" in said(alpha=0.2)
+    assert "p < 0.05" in notes_of()  # the paper's Table 4
+    assert "p < 0.2" in notes_of(alpha=0.2)
     with pytest.raises(InputError, match="no level of significance"):
-        said(alpha=0.0)
+        notes_of(alpha=0.0)

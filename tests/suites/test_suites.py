@@ -45,12 +45,12 @@ def writer(text: str, path: Path):
 
 
 @pytest.fixture
-def mine(tmp_path: Path):
+def write_mine(tmp_path: Path):
     return writer(MINE, tmp_path / "mine.toml")
 
 
 @pytest.fixture
-def more(tmp_path: Path):
+def write_more(tmp_path: Path):
     return writer(MORE, tmp_path / "more.toml")
 
 
@@ -94,8 +94,8 @@ def test_every_row_is_a_system_with_options_that_fit(name: str) -> None:
                 if row.name in systems:
                     settings = under(presets.load(preset), group, row).system
                     config = systems[row.name].config(settings)
-                    wanted = group.settings.get(preset, {}) | row.settings.get(preset, {})
-                    assert all(getattr(config, key) == value for key, value in wanted.items())
+                    expected = group.settings.get(preset, {}) | row.settings.get(preset, {})
+                    assert all(getattr(config, key) == value for key, value in expected.items())
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -165,8 +165,8 @@ def test_the_rl_papers_sizes_hold_at_preset_paper() -> None:
     assert suite.context_turns == 4
 
 
-def test_a_file_of_ones_own_may_add_rows(mine) -> None:
-    suite = load(mine())
+def test_a_file_of_ones_own_may_add_rows(write_mine) -> None:
+    suite = load(write_mine())
     assert (suite.name, suite.metrics) == ("mine", ("dist-1",))
     assert [row.name for row in suite.rows] == ["Alt", "My system"]
 
@@ -180,19 +180,19 @@ system = "copy-last"
 """
 
 
-def test_a_file_may_continue_one_that_ships(more) -> None:
-    base, suite = load("paraformer-4"), load(more('"mine too"', '"mine too"\nseeds = [1, 2]'))
+def test_a_file_may_continue_one_that_ships(write_more) -> None:
+    base, suite = load("paraformer-4"), load(write_more('"mine too"', '"mine too"\nseeds = [1, 2]'))
     assert [row.name for row in suite.rows] == [*(row.name for row in base.rows), "My system"]
     assert (suite.name, suite.summary, suite.seeds) == ("more", "mine too", (1, 2))
     unchanged = {"name", "summary", "seeds", "rows"}
     assert suite.model_dump(exclude=unchanged) == base.model_dump(exclude=unchanged)
 
 
-def test_what_a_file_says_itself_replaces_what_it_continues(more) -> None:
+def test_what_a_file_says_itself_replaces_what_it_continues(write_more) -> None:
     base = load("paraformer-4")
     group = '[[group]]\ncorpus = "demo"\ndataset = "DailyDialog"\n'
     column = '[[column]]\nprinted = "Dist-1"\nmetric = "ead-1"\n'
-    suite = load(more(after=f"{group}{column}"))
+    suite = load(write_more(after=f"{group}{column}"))
     assert [group.corpus for group in suite.groups] == ["demo"]
     assert suite.columns[:-1] == base.columns
     assert suite.columns[-1].metric == "ead-1"
@@ -225,10 +225,10 @@ FAULTS_OF_MORE = {
 
 
 @pytest.mark.parametrize("case", FAULTS_OF_MORE)
-def test_a_fault_counts_rows_as_the_file_does(more, case: str) -> None:
+def test_a_fault_counts_rows_as_the_file_does(write_more, case: str) -> None:
     before, after, message = FAULTS_OF_MORE[case]
     with pytest.raises(InputError) as caught:
-        suites.load(more(before, after))
+        suites.load(write_more(before, after))
     assert message in caught.value.message
 
 
@@ -290,10 +290,10 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("case", FAULTS)
-def test_a_fault_names_the_file_and_the_key(mine, case: str) -> None:
+def test_a_fault_names_the_file_and_the_key(write_mine, case: str) -> None:
     before, after, message = FAULTS[case]
     with pytest.raises(InputError) as caught:
-        suites.load(mine(before, after))
+        suites.load(write_mine(before, after))
     assert message.rstrip(".") in caught.value.message
     assert "\n" not in caught.value.message
 
