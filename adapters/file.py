@@ -2,7 +2,8 @@
 
 A line of the file answers the example with its id; without ids, lines answer the examples in
 order if there are as many, else those with the same context. Wherever a line gives a context, the
-turns it shares with the example's must hold the same words.
+turns it shares with the example's must hold the same words. A file whose name ends in .txt holds
+one response a line, in the order of the examples.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dialbench.adapter import Adapter, Card, Run
 from dialbench.errors import InputError, SystemFailed
 from dialbench.files.checksum import sha256_of
 from dialbench.files.lines import PACKED
-from dialbench.files.responses import Answer, read_answers
+from dialbench.files.responses import Answer, read_answers, read_plain
 from dialbench.records import Context, Decoding
 from dialbench.text.tokenizer import tokenize
 
@@ -27,7 +28,7 @@ class FileConfig:
     """Which responses, and how they are called.
 
     Attributes:
-        path: a JSON-lines file as `dialbench score` reads it.
+        path: a JSON-lines file as `dialbench score` reads it, or a .txt of a response a line.
         name: of the row; the file's name without its ending if empty.
     """
 
@@ -52,9 +53,7 @@ class File(Adapter):
     @classmethod
     def title(cls, config: FileConfig) -> str:
         """The name that was given, or the file's."""
-        path = Path(config.path)
-        bare = path.with_suffix("") if path.suffix in PACKED else path
-        return config.name or bare.stem
+        return config.name or _unpacked(config.path).stem
 
     @classmethod
     def inspect(
@@ -86,13 +85,27 @@ def _said(answer: Answer, draw: int) -> str:
     return responses[draw]
 
 
+def _unpacked(path: str) -> Path:
+    # The file's path without the ending of its packing.
+    packed = Path(path)
+    return packed.with_suffix("") if packed.suffix in PACKED else packed
+
+
 def _responses(config: FileConfig, contexts: Sequence[Context]) -> tuple[list[Answer], int]:
     # The answer to each context, and how many answers are left over.
-    answers = list(read_answers(Path(config.path), where="--models file path"))
+    read = read_plain if _unpacked(config.path).suffix == ".txt" else read_answers
+    answers = list(read(Path(config.path), where="--models file path"))
     if any(answer.id is not None for answer in answers):
         found = _by_id(answers, contexts)
     elif len(answers) == len(contexts):
         found = list(answers)
+    elif not any(answer.context for answer in answers):
+        raise InputError(
+            f"{len(answers):,} responses without id or context for {len(contexts):,} examples",
+            where=config.path,
+            hint="Give one for every example, in order; the whole test split is answered with "
+            "--limit-test all.",
+        )
     else:
         found = _by_context(answers, contexts)
     matched = [answer for answer in found if answer is not None]

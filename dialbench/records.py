@@ -26,11 +26,16 @@ def fingerprint_of(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """One conversation, turns oldest first."""
+    """One conversation, turns oldest first.
+
+    `references` is empty where each turn is the only reference to what stands before it; else it
+    holds all references of every turn from the second on.
+    """
 
     id: str
     turns: tuple[str, ...]
     split: str
+    references: tuple[tuple[str, ...], ...] = ()
 
 
 class Context(tuple[str, ...]):

@@ -15,7 +15,7 @@ import click
 
 from dialbench import __version__
 from dialbench.cli.checking import check
-from dialbench.cli.finding import corpora, doctor, fetch, metrics, models, papers
+from dialbench.cli.finding import corpora, doctor, export, fetch, metrics, models, papers
 from dialbench.cli.nli import nli
 from dialbench.cli.options import print_message
 from dialbench.cli.running import report, run
@@ -67,7 +67,7 @@ def cli() -> None:
 
 for _command in (
     *(run, score, merge, conventions, report, check),
-    *(models, corpora, metrics, papers, fetch, nli, doctor),
+    *(models, corpora, export, metrics, papers, fetch, nli, doctor),
 ):
     cli.add_command(_command)
 

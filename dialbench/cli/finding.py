@@ -7,14 +7,17 @@ from pathlib import Path
 import click
 
 from dialbench.cli.options import (
+    POSITIVE,
     data_option,
     json_option,
     plugin_option,
+    print_files,
     print_json,
     print_message,
     print_text,
 )
 from dialbench.errors import InputError
+from dialbench.text.cleaning import visible
 
 
 @click.command()
@@ -54,6 +57,59 @@ def corpora(names: tuple[str, ...], audit: bool, data: Path | None, as_json: boo
         print_json(found)
     else:
         print_text(listings.corpora_text(found))
+
+
+@click.command()
+@click.argument("corpus")
+@click.option(
+    "--split",
+    type=click.Choice(["train", "valid", "test"]),
+    default="test",
+    show_default=True,
+    help="Split to write.",
+)
+@click.option(
+    "--context-turns",
+    type=POSITIVE,
+    default=5,
+    show_default=True,
+    help="Turns that a context keeps.",
+)
+@click.option("--clean", is_flag=True, help="Leave out test dialogues that occur in train.")
+@data_option
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.jsonl",
+    help="File to write.  [default: the output stream]",
+)
+def export(
+    corpus: str, split: str, context_turns: int, clean: bool, data: Path | None, out: Path | None
+) -> None:
+    """Write the contexts of a CORPUS with ids and references, for systems elsewhere.
+
+    Each line is a JSON object; with a `response` added, `--models file[path=FILE]` and
+    `dialbench score` read it.
+    """
+    from dialbench.corpora.base import load_corpus
+    from dialbench.corpora.export import export_lines, licence_notice, write_export
+
+    loaded = load_corpus(
+        corpus,
+        data=data,
+        context_turns=context_turns,
+        clean=clean,
+        test_only=split == "test",
+        where="export",
+    )
+    # Not by print_message: no text without its licence, so that a closed stream is an error.
+    click.echo(visible(licence_notice(loaded)), err=True)
+    if out:
+        write_export(loaded, split, out)
+        print_files([out])
+        return
+    for line in export_lines(loaded, split):
+        print_text(line)
 
 
 @click.command()

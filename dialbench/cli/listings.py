@@ -158,6 +158,7 @@ def _corpus(name: str, data: Path | None, audit: bool) -> dict[str, Any]:
     found = {
         "title": corpus.title,
         "licence": corpus.licence,
+        "citation": corpus.card.citation,
         "checksum": corpus.checksum,
         "notes": list(corpus.notes),
         **dataclasses.asdict(describe(corpus)),
@@ -177,14 +178,20 @@ def corpora_text(found: Iterable[Mapping[str, Any]]) -> str:
             continue
         lines.append(f"{corpus['title']} ({corpus['licence']}), data {corpus['checksum'][:12]}")
         heads = ("dialogues", "turns", "examples", "mean_turns", "tokens", "vocabulary")
+        if corpus["citation"]:
+            lines.append(f"  {corpus['citation']}")
         lines.append(f"  {'':<6}" + "".join(f"{head:>12}" for head in heads))
         for split, facts in corpus["splits"].items():
             cells = [f"{facts[head]:,.1f}".removesuffix(".0") for head in heads]
             lines.append(f"  {split:<6}" + "".join(f"{cell:>12}" for cell in cells))
-        lines.append(f"  test tokens among the 20,000 training words: {corpus['coverage']:.2%}")
+        if corpus["coverage"] is not None:
+            lines.append(f"  test tokens among the 20,000 training words: {corpus['coverage']:.2%}")
         lines.extend(_audit_lines(corpus.get("audit", {})))
         lines.extend(f"  note: {note}" for note in corpus["notes"])
     return "\n".join(lines)
+
+
+_PAIRS = (("test", "train"), ("valid", "train"), ("test", "valid"))
 
 
 def _audit_lines(audit: Mapping[str, Mapping[str, Any]]) -> Iterable[str]:
@@ -195,10 +202,10 @@ def _audit_lines(audit: Mapping[str, Mapping[str, Any]]) -> Iterable[str]:
     for kind, overlap in audit.items():
         inside = ", ".join(f"{split} {n:,}" for split, n in overlap["inside"].items())
         yield f"  dialogues that repeat an earlier one ({names[kind]}): {inside}"
-        yield (
-            f"  also in train: test {overlap['test_in_train']:,}, valid "
-            f"{overlap['valid_in_train']:,}; test in valid {overlap['test_in_valid']:,}"
-        )
+        pairs = [(a, b) for a, b in _PAIRS if overlap[f"{a}_in_{b}"] is not None]
+        if pairs:
+            shared = (f"{a} in {b} {overlap[f'{a}_in_{b}']:,}" for a, b in pairs)
+            yield f"  dialogues of a split that are also in another: {', '.join(shared)}"
 
 
 def metrics() -> list[dict[str, Any]]:

@@ -29,6 +29,17 @@ if TYPE_CHECKING:
     from dialbench.records import Table
 
 
+class PositiveOrAll(click.IntRange):
+    """A number of at least 1, or `all`."""
+
+    def __init__(self) -> None:
+        super().__init__(min=1)
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The number, or the word as it is."""
+        return value if value == "all" else super().convert(value, param, ctx)
+
+
 def format_name(name: str) -> str:
     """The name, if it is that of a format.
 

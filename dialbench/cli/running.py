@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
 from dialbench.cli.options import (
     POSITIVE,
+    PositiveOrAll,
     data_option,
     declared,
     formats_option,
@@ -65,7 +66,12 @@ from dialbench.scoring.options import ScoringOptions
     metavar="N",
     help="Train on N examples, of dialogues drawn at random.",
 )
-@click.option("--limit-test", type=POSITIVE, metavar="N", help="Answer the first N test examples.")
+@click.option(
+    "--limit-test",
+    type=PositiveOrAll(),
+    metavar="N|all",
+    help="Answer the first N test examples, or all whatever the preset says.",
+)
 @click.option(
     "--samples",
     type=POSITIVE,
@@ -126,7 +132,7 @@ def run(
     context_turns: int | None,
     clean: bool,
     limit_train: int | None,
-    limit_test: int | None,
+    limit_test: int | Literal["all"] | None,
     samples: int | None,
     device: str,
     jobs: int | None,

@@ -38,16 +38,20 @@ class SplitFacts:
 
 @dataclass(frozen=True, slots=True)
 class CorpusFacts:
-    """Facts by split, and the share (0 to 1) of test tokens among the 20,000 training words."""
+    """Facts by split that is there.
+
+    `coverage` is the share (0 to 1) of test tokens among the 20,000 training words; None where
+    there is no training split.
+    """
 
     name: str
     splits: Mapping[str, SplitFacts]
-    coverage: float
+    coverage: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """How often dialogues recur.
+    """How often dialogues recur; None where one of the two splits is not there.
 
     Attributes:
         inside: by split, how many dialogues repeat an earlier one of the same split.
@@ -57,9 +61,9 @@ class Overlap:
     """
 
     inside: Mapping[str, int]
-    test_in_train: int
-    valid_in_train: int
-    test_in_valid: int
+    test_in_train: int | None
+    valid_in_train: int | None
+    test_in_valid: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +77,17 @@ class Audit:
 
 def describe(corpus: Corpus) -> CorpusFacts:
     """Counts dialogues, turns, examples, tokens and words of every split."""
-    words = {split: _count_words(corpus, split) for split in SPLITS}
-    facts = {split: _facts(corpus, split, words[split]) for split in SPLITS}
+    words = {split: _count_words(corpus, split) for split in _present(corpus)}
+    facts = {split: _facts(corpus, split, words[split]) for split in words}
+    if "train" not in words:
+        return CorpusFacts(corpus.name, facts, None)
     vocabulary = Vocabulary.from_counts(words["train"], VOCABULARY_SIZE)
     known = sum(count for word, count in words["test"].items() if word in vocabulary)
     return CorpusFacts(corpus.name, facts, known / facts["test"].tokens)
+
+
+def _present(corpus: Corpus) -> list[str]:
+    return [split for split in SPLITS if corpus.items[split]]
 
 
 def _count_words(corpus: Corpus, split: str) -> Counter[str]:
@@ -106,11 +116,15 @@ def audit(corpus: Corpus) -> Audit:
 
 
 def _overlap(corpus: Corpus, key: Key) -> Overlap:
-    def shared(split: str, other: str) -> int:
+    present = _present(corpus)
+
+    def shared(split: str, other: str) -> int | None:
+        if not {split, other} <= set(present):
+            return None
         return dialogues_in_both(corpus.dialogues(split), corpus.dialogues(other), key)
 
     return Overlap(
-        inside={split: repeats(corpus.dialogues(split), key) for split in SPLITS},
+        inside={split: repeats(corpus.dialogues(split), key) for split in present},
         test_in_train=shared("test", "train"),
         valid_in_train=shared("valid", "train"),
         test_in_valid=shared("test", "valid"),

@@ -16,9 +16,14 @@ from dialbench.errors import InputError, UnknownName
 from dialbench.files.folders import data_folder
 
 _MODULES = {
+    "avsd": "dialbench.corpora.avsd",
     "dailydialog": "dialbench.corpora.dailydialog",
+    "dailydialog++": "dialbench.corpora.dailydialog_plusplus",
+    "dailydialog-multiref": "dialbench.corpora.dailydialog_multiref",
+    "dailydialog-plato": "dialbench.corpora.dailydialog_plato",
     "demo": "dialbench.corpora.demo",
     "empatheticdialogues": "dialbench.corpora.empatheticdialogues",
+    "personachat": "dialbench.corpora.personachat",
 }
 
 
@@ -59,7 +64,7 @@ def load_corpus(
         where: the argument that `name` came from, for error messages.
 
     Raises:
-        InputError: a file is missing or faulty, or a split would have no example.
+        InputError: a file is missing or faulty, or a split that is there would have no example.
         UnknownName: there is no such corpus.
     """
     if context_turns < 1:
@@ -69,7 +74,8 @@ def load_corpus(
     corpus = Corpus(known, contents.items, context_turns, tuple(remarks))
     if clean:
         corpus = _without_training_dialogues(corpus)
-    for split in ("test",) if test_only else SPLITS:
+    optional = {"train", "valid"} if test_only else contents.absent - {"test"}
+    for split in (split for split in SPLITS if split not in optional):
         if not any(True for item in corpus.items[split] for _ in examples_of(item, 1)):
             raise InputError(f"{split} has no example", where=f"{where} {name}")
     return corpus
@@ -87,7 +93,8 @@ def name_of(name: str) -> str:
 def _read(name: str, data: Path | None, where: str, *, test_only: bool) -> tuple[Card, Contents]:
     if name in _MODULES:
         read = cast(Callable[[Path], Contents], import_module(_MODULES[name]).read)
-        return card(name), read(data_folder(data) / name)
+        known = card(name)
+        return known, read(data_folder(data) / (known.folder or name))
     path = Path(name)
     if name.endswith((".jsonl", ".jsonl.xz")) or path.is_dir():
         from dialbench.corpora import jsonl  # which loads pydantic
@@ -104,9 +111,15 @@ def _read(name: str, data: Path | None, where: str, *, test_only: bool) -> tuple
 
 def _size_differences(known: Card, contents: Contents) -> Iterator[str]:
     for split, official in known.official.items():
-        n = len(contents.items[split])
-        if n != official:
-            yield f"{split} has {n:,} dialogues, the official release {official:,}"
+        items = contents.items[split]
+        examples = (example for item in items for example in examples_of(item, 1))
+        n = len(items) if known.unit == "dialogues" else sum(1 for _ in examples)
+        if split in contents.absent:
+            yield f"no {split} split here; the official release has {official:,} {known.unit}"
+        elif n != official:
+            yield f"{split} has {n:,} {known.unit}, the official release {official:,}"
+    if known.official and "train" in contents.absent:
+        yield "only systems that train nothing can be run on it"
 
 
 def _without_training_dialogues(corpus: Corpus) -> Corpus:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from dialbench.corpora.files import SPLITS
 from dialbench.errors import InputError
@@ -19,13 +20,16 @@ class Card:
     """What is known of a corpus before it is read; shown by `dialbench corpora`.
 
     Attributes:
-        name: what users write; also the corpus' folder inside the data folder.
+        name: what users write.
         title: the name that papers print.
         summary: one line about what it is.
         licence: as its publisher states it.
         publishable: whether text of it may be committed or published.
-        official: number of dialogues per split in the official release; empty if there is none.
+        official: number of units per split in the official release; empty if there is none.
         notes: warnings that belong under every table made on it.
+        unit: what `official` counts.
+        citation: the paper to cite.
+        folder: the corpus' folder inside the data folder; its name if empty.
     """
 
     name: str
@@ -35,12 +39,19 @@ class Card:
     publishable: bool = False
     official: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    unit: Literal["dialogues", "contexts"] = "dialogues"
+    citation: str = ""
+    folder: str = ""
 
 
 class Contents:
-    """What a reader has read, split by split: stripped dialogues or ready-made examples."""
+    """What a reader has read, split by split: stripped dialogues or ready-made examples.
+
+    Splits in `absent` have no file; every other one needs an example.
+    """
 
     def __init__(self) -> None:
+        self.absent: frozenset[str] = frozenset()
         self.items: dict[str, list[Item]] = {split: [] for split in SPLITS}
         self.notes: list[str] = []
         self._empty_turns = 0
@@ -55,6 +66,13 @@ class Contents:
         """Adds a dialogue, its turns stripped."""
         self.items[split].append(Dialogue(id, self.strip_turns(turns), split))
 
+    def add_example(
+        self, split: str, id: str, context: Sequence[str], references: Sequence[str]
+    ) -> None:
+        """Adds an example that is a dialogue of its own, its turns stripped."""
+        stripped = self.strip_turns(context), self.strip_turns(references)
+        self.items[split].append(Example(id, id, *stripped))
+
     def all_notes(self) -> Iterator[str]:
         """The reader's notes and those about what could not be used."""
         yield from self.notes
@@ -66,8 +84,8 @@ class Contents:
             yield f"{count_of(short, 'dialogue')} with fewer than two turns, giving no example"
 
 
-def require_folder(folder: Path) -> Path:
-    """The folder of a corpus if it is there.
+def require_folder(folder: Path, name: str = "") -> Path:
+    """The folder of the corpus `name` (that of the folder if empty) if it is there.
 
     Raises:
         InputError: it is missing; names the folder and how to get it.
@@ -77,6 +95,6 @@ def require_folder(folder: Path) -> Path:
             "no such corpus folder",
             where=str(folder),
             hint="Give the folder that holds it with --data DIR or DIALBENCH_DATA, "
-            f"or run `dialbench fetch {folder.name}`.",
+            f"or run `dialbench fetch {name or folder.name}`.",
         )
     return folder

@@ -156,12 +156,15 @@ def examples_of(item: Item, context_turns: int) -> Iterator[Example]:
         return
     for index in range(1, len(item.turns)):
         context = item.turns[max(0, index - context_turns) : index]
-        yield Example(f"{item.id}-{index}", item.id, context, (item.turns[index],))
+        references = item.references[index - 1] if item.references else (item.turns[index],)
+        yield Example(f"{item.id}-{index}", item.id, context, references)
 
 
 def _serialise(item: Item) -> str:
     if isinstance(item, Dialogue):
         parts: list[object] = [item.id, item.turns]
+        if item.references:
+            parts.append(item.references)
     else:
         parts = [item.id, item.dialogue_id, item.context, item.references]
     return json.dumps(parts, ensure_ascii=False) + "\n"

@@ -20,6 +20,7 @@ CARD = Card(
     summary="English conversations about an emotional situation, 24,850 in all",
     licence="CC BY-NC 4.0",
     official={"train": 19_533, "valid": 2_770, "test": 2_547},
+    citation="Rashkin et al., 2019, Towards Empathetic Open-domain Conversation Models, ACL",
 )
 _ID, _UTTERANCE = "conv_id", "utterance"
 

@@ -2,8 +2,9 @@
 
 A dialogue is `{"turns": [...]}`, an example `{"context": [...], "references": [...]}`; both may
 have an `id` and, in a single file, a `split`; an example may name its `dialogue_id`. Other keys
-are ignored. Three files `train.jsonl`, `valid.jsonl`, `test.jsonl` in a folder are the splits; a
-single file is split by the suite, unless it serves as training text alone.
+are ignored. Three files `train.jsonl`, `valid.jsonl`, `test.jsonl` in a folder are the splits, of
+which the first two may be missing; a file called `test.jsonl` is a test split; any other single
+file is split by the suite, unless it serves as training text alone.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from dialbench.corpora.contents import Card, Contents, Item
-from dialbench.corpora.files import SPLITS, plain_or_packed, read_lines
+from dialbench.corpora.files import SPLITS, read_lines, split_files
 from dialbench.errors import InputError
 from dialbench.files.lines import hint_for
 from dialbench.files.validation import first_fault
@@ -49,13 +50,17 @@ def card(path: Path, reserved: Container[str] = ()) -> Card:
 
     A name in `reserved`, those of known corpora, gets a prefix: a licence is looked up by name.
     """
-    name = path.resolve().name.removesuffix(".xz").removesuffix(".jsonl")
+    name = _name_of(path)
     name = f"own-{name}" if name in reserved else name
     return Card(name, name, f"read from {path}", "yours: not stated")
 
 
+def _name_of(path: Path) -> str:
+    return path.resolve().name.removesuffix(".xz").removesuffix(".jsonl")
+
+
 def read(path: Path, *, test_only: bool = False) -> Contents:
-    """Reads a file, or the three files in a folder; lines without an id are named by their number.
+    """Reads a file, or the files of a folder; lines without an id are named by their number.
 
     Args:
         path: the file or folder.
@@ -65,14 +70,19 @@ def read(path: Path, *, test_only: bool = False) -> Contents:
         InputError: a file is missing or damaged, a line is neither a dialogue nor an example, or
             an id stands twice.
     """
-    reader = _Reader(unmarked="test" if test_only else None)
+    files = {split: f"{split}.jsonl" for split in SPLITS}
+    reader = _Reader(unmarked="test" if test_only or _name_of(path) == "test" else None)
+    contents = reader.contents
     if path.is_dir():
-        for split in SPLITS:
-            reader.read(plain_or_packed(path / f"{split}.jsonl"), split)
-        return reader.contents
+        paths = split_files(path, files)
+        for split in paths:
+            reader.read(paths[split], split)
+        contents.absent = frozenset(SPLITS) - paths.keys()
+        return contents
     reader.read(path, None)
-    reader.divide()
-    return reader.contents
+    if not reader.divide():
+        contents.absent = frozenset(split for split in SPLITS if not contents.items[split])
+    return contents
 
 
 def is_single_file(name: str) -> bool:
@@ -124,10 +134,10 @@ class _Reader:
             else:
                 self._unassigned.append(item)
 
-    def divide(self) -> None:
-        """Gives every dialogue without a split one of the three, 80/10/10."""
+    def divide(self) -> bool:
+        """Gives every dialogue without a split one of the three, 80/10/10, if there is any."""
         if not self._unassigned:
-            return
+            return False
         split_of = _assign_splits(_dialogue_id(item) for item in self._unassigned)
         for item in self._unassigned:
             split = split_of[_dialogue_id(item)]
@@ -137,6 +147,7 @@ class _Reader:
             f"split by the suite, by a hash of dialogue ids, into {sizes} dialogues "
             "(train / valid / test)"
         )
+        return True
 
     def _item(self, line: _Line, name: str, where: str) -> Item:
         id = name if line.id is None else str(line.id)

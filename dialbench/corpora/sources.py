@@ -97,6 +97,21 @@ def _dailydialog(split: str, sha256: str) -> Source:
     )
 
 
+def _file(url: str, path: str, licence: str, sha256: str) -> Source:
+    """A single file of a public repository at a fixed commit."""
+    return Source(f"https://raw.githubusercontent.com/{url}", path, licence, sha256)
+
+
+_DIALOGVED = "lemuria-wchen/DialogVED/23177dfeecff831c1417fc661e75f8947fffba5d/data/finetune"
+_DAILYDIALOG_PLUSPLUS = (
+    "iitmnlp/DailyDialog-plusplus/4b02f9ff671e7e27d8e6b8a1925158bd5729abda/dataset"
+)
+_MULTIREF = "prakharguptaz/multirefeval/2a4b5440e21dba518dffd6d535dfb1450ab9c4a7/multiref-dataset"
+_PERSONACHAT = (
+    "Patrick-Ni/KnowEE/84b0910f969e399a8cca0b1a005a03c0c3671dd3/data/preprocess_data/persona_chat"
+)
+
+# Training files of some of these are published beside, but no trustworthy checksum is known.
 SOURCES: Mapping[str, Sequence[Source]] = {
     "adand": [
         Source(
@@ -105,12 +120,56 @@ SOURCES: Mapping[str, Sequence[Source]] = {
             licence="not stated",
         )
     ],
+    "avsd": [
+        _file(
+            f"{_DIALOGVED}/dstc7avsd/original_data/dial.test",
+            "dstc7_avsd_plato/dial.test",
+            "not stated",
+            "e84f5af93beb7565a5f4ce08a43a705004d4f87bcfed39da3484b153159dc76c",
+        )
+    ],
     "dailydialog": [
         _dailydialog("train", "71633bd5fdb0b09dd82215b131b56432cf7329a0fe50bc8adec168713d350d1a"),
         _dailydialog(
             "validation", "2ad64701fe3a4449e7a6ee7cdc6c2a71c80f77b8a34f708ac0532395f499081c"
         ),
         _dailydialog("test", "3c323651cdfb09f7b529f850eddf96a638fc6cc9b43330b77956ab248484a1a8"),
+    ],
+    "dailydialog++": [
+        _file(
+            f"{_DAILYDIALOG_PLUSPLUS}/dev.json",
+            "dailydialog_plusplus/dev.json",
+            "MIT",
+            "afbdee92c9ab372f599c605609676fceba517f83286d58555f0404f4364b5bfa",
+        ),
+        _file(
+            f"{_DAILYDIALOG_PLUSPLUS}/test.json",
+            "dailydialog_plusplus/test.json",
+            "MIT",
+            "e8202c3d4b11008a13061b15c4d8ce1f6d05baa9104a9c1f5caa5450134522fa",
+        ),
+    ],
+    "dailydialog-multiref": [
+        _file(
+            f"{_MULTIREF}/multireftest.json",
+            "dailydialog_multiref/multireftest.json",
+            "not stated",
+            "4f487bda98be4f61bcacb2aa31e24cf01a840ebb8c1331caa1deb12c493878b6",
+        )
+    ],
+    "dailydialog-plato": [
+        _file(
+            f"{_DIALOGVED}/dailydialog/original_data/dial.valid",
+            "dailydialog_plato/dial.valid",
+            "that of DailyDialog",
+            "d63b336e155d681c89545066d5858299e97234f1573959e2a0fbebf4724a2daf",
+        ),
+        _file(
+            f"{_DIALOGVED}/dailydialog/original_data/dial.test",
+            "dailydialog_plato/dial.test",
+            "that of DailyDialog",
+            "92bea32dca8c887e13554709d450a33567925cfd88848fc1de289d50ff0735df",
+        ),
     ],
     "empatheticdialogues": [
         Source(
@@ -149,6 +208,20 @@ SOURCES: Mapping[str, Sequence[Source]] = {
                 for part in ("classes", "tagdict", "weights")
             },
         )
+    ],
+    "personachat": [
+        _file(
+            f"{_PERSONACHAT}/valid_original.json",
+            "personachat/valid_original.json",
+            "not stated",
+            "deaa9ad9e254383248066bcdd1e1422b544672393dcc299ddc0d8e6532741774",
+        ),
+        _file(
+            f"{_PERSONACHAT}/test_original.json",
+            "personachat/test_original.json",
+            "not stated",
+            "2b2deeff4de33f1d2538f6ff9a8c09c0b894a183e27564886d0bb9d618cd61d2",
+        ),
     ],
     "vectors": [
         Source(

@@ -23,8 +23,8 @@ def training_split(
     a single file it is every line but those marked valid or test.
 
     Raises:
-        InputError: there is no such corpus, it cannot be read, or all lines of the file are
-            marked.
+        InputError: there is no such corpus, it cannot be read or has no training split, or all
+            lines of the file are marked.
     """
     if train is None or isinstance(train, Split):
         return train
@@ -39,13 +39,22 @@ def training_split(
             )
     else:
         folder = None if data is None else Path(data)
-        corpus = load_corpus(name, data=folder, where="--train")
-        return whole_training_split(corpus)
+        split = whole_training_split(load_corpus(name, data=folder, where="--train"))
+        if not split:
+            raise InputError(
+                "the corpus has no training split",
+                where=f"--train {name}",
+                hint="Name another corpus or a file of training text.",
+            )
+        return split
     return Split("train", examples)
 
 
 def whole_training_split(corpus: Corpus) -> Split:
-    """The training split with contexts uncut, whatever part of it systems learn from."""
+    """The training split with contexts uncut, whatever part of it systems learn from.
+
+    It is empty where the corpus has none.
+    """
     return Split("train", tuple(_uncut_examples(corpus.items["train"], least=2)))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
@@ -114,6 +115,31 @@ def read_answers(path: Path, *, where: str = "") -> Iterator[Answer]:
         raise InputError("there are no responses in this file", where=str(path), hint=_FORM)
 
 
+def read_plain(path: Path, *, where: str = "") -> Iterator[Answer]:
+    """The lines of a text file as responses without id or context; .xz and .gz are unpacked.
+
+    An empty line is an empty response.
+
+    Args:
+        path: the file.
+        where: the argument that named it, for the complaint that it cannot be read.
+
+    Raises:
+        InputError: the file is not readable, or a line is not UTF-8.
+    """
+    for number, line in raw_lines(path, where=where):
+        place = f"{path}:{number}"
+        try:
+            text = line.rstrip(b"\r\n").decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"byte {error.start + 1} of the line is not UTF-8",
+                where=place,
+                hint="Save the file as UTF-8.",
+            ) from None
+        yield Answer(place, number, None, None, (), (), text)
+
+
 def read_responses(path: Path) -> Iterator[Answers]:
     """Examples and responses of a JSON-lines file, as `read_answers` reads and `named` calls them.
 
@@ -161,12 +187,19 @@ def write_responses(path: Path, pairs: Iterable[Answers]) -> None:
             file.write(_format(example, response, alternatives))
 
 
-def _format(example: Example, response: str, alternatives: list[str]) -> bytes:
-    fields = {
+def fields_of(example: Example) -> dict[str, Any]:
+    """The fields of a line that are the example's; the response is missing."""
+    return {
         "id": example.id,
         "dialogue_id": example.dialogue_id,
         "context": example.context,
         "references": example.references,
+    }
+
+
+def _format(example: Example, response: str, alternatives: list[str]) -> bytes:
+    fields = {
+        **fields_of(example),
         "response": response,
         **({"alternatives": alternatives} if alternatives else {}),
     }

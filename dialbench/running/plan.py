@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from dialbench.corpora.base import load_corpus
 from dialbench.corpora.corpus import Corpus, sample
@@ -34,7 +34,7 @@ class Request:
         data: the folder of corpora.
         context_turns: turns that a context keeps.
         limit_train: learn from so many examples, of whole dialogues drawn at random.
-        limit_test: answer only the first examples.
+        limit_test: answer only the first examples; "all" wins over a preset's limit.
         clean: leave out test dialogues that occur in train.
         samples: responses drawn to each context.
         plugins: files with further systems.
@@ -49,7 +49,7 @@ class Request:
     data: Path | None = None
     context_turns: int | None = None
     limit_train: int | None = None
-    limit_test: int | None = None
+    limit_test: int | Literal["all"] | None = None
     clean: bool = False
     samples: int = 1
     plugins: tuple[Path, ...] = ()
@@ -267,10 +267,11 @@ def _check_decodings(wanted: Iterable[_Wanted], where: str) -> None:
 
 def _limits(request: Request, preset: Preset, rows: Sequence[_Wanted]) -> dict[str, int | None]:
     """How many examples of each split are used at most."""
+    asked = None if request.limit_test == "all" else request.limit_test
     limits = {
         "train": request.limit_train or preset.limit_train,
         "valid": preset.limit_valid,
-        "test": request.limit_test or preset.limit_test,
+        "test": preset.limit_test if request.limit_test is None else asked,
     }
     if request.limit_train:
         # A tenth is enough to decide when to stop, and keeps a trial run short.
@@ -279,7 +280,7 @@ def _limits(request: Request, preset: Preset, rows: Sequence[_Wanted]) -> dict[s
     competing = [row.system.adapter for row in rows if row.system.adapter.ranked]
     if competing and all(adapter.finished for adapter in competing):
         # Reading further responses takes no time that a preset could save.
-        limits["test"] = request.limit_test
+        limits["test"] = asked
     return limits
 
 
@@ -292,6 +293,8 @@ def _dataset(name: str, request: Request, preset: Preset, rows: Sequence[_Wanted
         clean=request.clean,
         test_only=not learnt_from,
     )
+    if learnt_from:
+        _require_training_data(corpus, rows, f"--corpus {name}")
     limits = _limits(request, preset, rows)
     train, valid = (sample(corpus.split(part), limits[part]) for part in ("train", "valid"))
     test = corpus.test[: limits["test"]]
@@ -316,6 +319,17 @@ def _dataset(name: str, request: Request, preset: Preset, rows: Sequence[_Wanted
         request.samples,
         request.data,
     )
+
+
+def _require_training_data(corpus: Corpus, rows: Iterable[_Wanted], where: str) -> None:
+    learning = dict.fromkeys(row.system.name for row in rows if row.learns)
+    missing = [split for split in ("train", "valid") if not corpus.items[split]]
+    if missing:
+        raise InputError(
+            f"there is no {' and no '.join(missing)} split to train {', '.join(learning)} on",
+            where=where,
+            hint="Only finished responses and systems that train nothing can be run on it.",
+        )
 
 
 def _limit_notes(corpus: Corpus, train: Split, test: Split) -> list[str]:

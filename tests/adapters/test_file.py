@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import lzma
 import random
 from pathlib import Path
 
@@ -66,6 +67,21 @@ def refused(path: Path, contexts=CONTEXTS) -> str:
 class TestMatching:
     def test_by_id_in_any_order(self, write):
         assert answers(write("id", rows=[2, 0, 3, 1])) == TEXTS
+
+    @pytest.mark.parametrize("name", ["theirs.txt", "theirs.txt.xz"])
+    def test_a_line_of_plain_text_is_a_response(self, tmp_path, name):
+        path = tmp_path / name
+        text = b"Good.\n\nOn the  tram.\r\nlast"
+        path.write_bytes(lzma.compress(text) if name.endswith(".xz") else text)
+        assert File.title(FileConfig(path=str(path))) == "theirs"
+        assert answers(path) == ["Good.", "", "On the  tram.", "last"]
+
+    def test_plain_text_for_other_examples(self, tmp_path):
+        path = tmp_path / "theirs.txt"
+        path.write_text("one\ntwo\n")
+        assert "2 responses without id or context for 4 examples" in refused(path)
+        path.write_bytes(b"one\n\xff\n")
+        assert "theirs.txt:2: byte 1 of the line is not UTF-8" in refused(path)
 
     def test_by_order_without_ids(self, write):
         assert answers(write()) == TEXTS
@@ -157,7 +173,7 @@ class TestRefused:
         assert "1 of 4" in message
 
     def test_too_few_without_contexts(self, write):
-        assert "4 of 4" in refused(write(rows=[0, 1, 2]))
+        assert "3 responses without id or context for 4 examples" in refused(write(rows=[0, 1, 2]))
 
     def test_some_ids_only(self, write):
         path = write("id")

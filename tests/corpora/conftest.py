@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from dialbench.corpora.base import card, load_corpus
+from dialbench.corpora.corpus import Corpus
+
 Writer = Callable[..., Path]
 
 
@@ -23,6 +26,19 @@ def write(tmp_path: Path) -> Writer:
         return path
 
     return write
+
+
+@pytest.fixture
+def published(data_folder: Path) -> Callable[[str], Corpus]:
+    """Reads a published corpus; the test is skipped where its folder is missing."""
+
+    def read(name: str) -> Corpus:
+        folder = data_folder / (card(name).folder or name)
+        if not folder.is_dir():
+            pytest.skip(f"no {name} in {data_folder}: set DIALBENCH_DATA to a folder that holds it")
+        return load_corpus(name, data=data_folder)
+
+    return read
 
 
 @pytest.fixture

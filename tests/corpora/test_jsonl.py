@@ -168,7 +168,15 @@ def test_a_line_in_the_file_of_another_split(write) -> None:
 
 def test_a_folder_without_a_split(write) -> None:
     folder = write("own/train.jsonl", _lines(*_dialogues(3))).parent
-    assert _message(folder).startswith(f"{folder / 'valid.jsonl'}: cannot be read")
+    assert _message(folder).startswith(f"{folder / 'test.jsonl'}: cannot be read")
+
+
+def test_a_test_split_alone_is_a_corpus_to_train_nothing_on(write) -> None:
+    file = write("own/test.jsonl", _lines(*_dialogues(3)))
+    marked = write("marked.jsonl", _lines(*({**each, "split": "test"} for each in _dialogues(3))))
+    for name in (file, file.parent, marked):
+        corpus = load_corpus(str(name))
+        assert [len(list(corpus.dialogues(split))) for split in SPLITS] == [0, 0, 3]
 
 
 def test_an_empty_file(write) -> None:

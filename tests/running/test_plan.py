@@ -154,6 +154,22 @@ class TestRowsThatLearnNothing:
         assert not any("Preset" in note for note in found.notes)
         assert any("Preset quick" in note for note in self.planned("FILE,seq2seq", corpus).notes)
 
+    def test_all_wins_over_the_limit_of_the_preset(self, corpus: Path) -> None:
+        assert len(self.planned("copy-last", corpus, limit_test="all").test) == 400
+        assert len(self.planned("FILE,copy-last", corpus, limit_test="all").test) == 400
+
+    def test_one_that_learns_needs_a_training_split(self, corpus: Path, tmp_path: Path) -> None:
+        test = corpus.with_name("test.jsonl")
+        corpus.rename(test)
+        for name in (test, tmp_path):
+            with pytest.raises(InputError) as caught:
+                self.planned("copy-last,unigram,seq2seq", name)
+            assert str(caught.value) == (
+                f"--corpus {name}: there is no train and no valid split to train unigram, seq2seq "
+                "on. Only finished responses and systems that train nothing can be run on it."
+            )
+        assert len(self.planned("FILE", test).test) == 400
+
     def test_one_that_answers_anew_is_limited_but_not_split(self, corpus: Path) -> None:
         found = self.planned("copy-last", corpus)
         assert (len(found.train), len(found.test)) == (0, 300)
