@@ -90,7 +90,7 @@ def _environment(entry: Entry) -> dict[str, Any]:
 
 def _environment_name(key: str) -> str:
     # An option of training may have the same name (batch_size).
-    return key if key in _KINDS else f"{key} while answering"
+    return key if key in _KINDS else f"{key} while decoding"
 
 
 def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Cause]:

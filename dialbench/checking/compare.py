@@ -24,7 +24,7 @@ def compare(
 
     Rows with the same seeds are compared seed by seed: counts exactly, other metrics to 1e-6 of
     their value, responses and trained weights by their checksums. Rows that ran where sums may
-    round otherwise and differ, and rows with other seeds altogether, are compared by the
+    round differently and differ, and rows with other seeds altogether, are compared by the
     standard deviation over the baseline's seeds.
 
     Args:
@@ -187,9 +187,9 @@ def _comparison_note(row: Row) -> str:
     old = row.baseline
     where = f"with seeds {_seeds(row.run)}"
     if row.pairs:
-        # Of the same circumstances, only a GPU rounds otherwise.
+        # In the same environment, only a GPU rounds differently.
         unlike = dict.fromkeys(what for pair in row.pairs for what in causes.of_rounding(*pair))
-        where = f"where sums round otherwise ({', '.join(unlike) or 'on a GPU'})"
+        where = f"where sums round differently ({', '.join(unlike) or 'on a GPU'})"
     if len(old) < 2:
         return f"ran {where}; the baseline has one seed, hence no standard deviation to compare by"
     return (

@@ -226,7 +226,7 @@ def _hashed(response: StoredResponse | None) -> str:
     return (
         f"{count_of(response.words, 'word')}, sha256 {response.sha256}"
         if response
-        else "(not answered)"
+        else "(no response)"
     )
 
 

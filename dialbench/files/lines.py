@@ -51,6 +51,11 @@ def raw_lines(path: Path, *, where: str = "") -> Iterator[tuple[int, bytes]]:
         raise InputError(what, where=where or str(path), hint="Check the path.") from None
 
 
+def not_utf8(error: UnicodeDecodeError) -> str:
+    """What is wrong with a line that is not UTF-8."""
+    return f"byte {error.start + 1} of the line is not UTF-8"
+
+
 def hint_for(fault: str, form: str) -> str:
     """What to do about a line of JSON: what its form is, or how to go on with half a character."""
     if "hex escape" in fault:

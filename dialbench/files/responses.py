@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 
 from dialbench.errors import InputError, SystemFailed
 from dialbench.files.atomic import atomic_file
-from dialbench.files.lines import hint_for, raw_lines
+from dialbench.files.lines import hint_for, not_utf8, raw_lines
 from dialbench.files.validation import first_fault
 from dialbench.records import Answers, Example
 
@@ -226,7 +226,7 @@ def _fault(line: bytes, error: ValidationError) -> str:
     try:
         line.decode("utf-8")
     except UnicodeDecodeError as undecodable:
-        return f"byte {undecodable.start + 1} of the line is not UTF-8"
+        return not_utf8(undecodable)
     fault = first_fault(error)
     if not fault.path:
         return "not a JSON object" if fault.kind == "dict_type" else f"not JSON: {fault.message}"

@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dialbench.errors import InputError
-from dialbench.files.lines import raw_lines
+from dialbench.files.lines import not_utf8, raw_lines
 from dialbench.files.validation import first_fault
 
 _FORMAT = "A row has judge, example, criterion, system, against and verdict (docs/reports.md)."
@@ -48,7 +48,7 @@ class Judgement:
 
 
 class _Fields(BaseModel):
-    # Ids and ratings may be numbers; further columns are passed over.
+    # Ids and ratings may be numbers; further columns are ignored.
     model_config = ConfigDict(coerce_numbers_to_str=True, str_strip_whitespace=True)
 
     judge: str = Field(min_length=1)
@@ -89,7 +89,7 @@ def _csv_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
                 what = f"the header has no column {name!r}"
                 raise InputError(what, where=f"{path}:1", hint=_FORMAT)
         for row in reader:
-            # What stands beyond the header has no name.
+            # Fields beyond the header have no name.
             yield f"{path}:{reader.line_num}", {k: v for k, v in row.items() if k is not None}
     except csv.Error as error:
         where = f"{path}:{reader.reader.line_num}"
@@ -102,8 +102,8 @@ def _decoded_lines(path: Path) -> Iterator[tuple[str, str]]:
         try:
             yield where, line.decode("utf-8").strip()
         except UnicodeDecodeError as error:
-            what = f"byte {error.start + 1} of the line is not UTF-8"
-            raise InputError(what, where=where, hint="Save the file as UTF-8.") from None
+            hint = "Save the file as UTF-8."
+            raise InputError(not_utf8(error), where=where, hint=hint) from None
 
 
 def _validated(row: str | Mapping[str, Any], where: str) -> _Fields:
@@ -130,8 +130,9 @@ def _value(fields: _Fields, where: str) -> float:
     if normalised(fields.against) == normalised(fields.system):
         raise InputError(f"{fields.system} is judged against itself", where=where, hint=_FORMAT)
     if verdict not in _VERDICTS:
-        hint = "Write win, tie or loss; leave `against` out of a rating."
-        raise InputError(f"verdict {fields.verdict!r} on two systems", where=where, hint=hint)
+        hint = "Write one of them, or leave `against` empty to rate one system."
+        what = f"verdict {fields.verdict!r} is none of win, tie and loss"
+        raise InputError(what, where=where, hint=hint)
     return _VERDICTS[verdict]
 
 
@@ -141,8 +142,8 @@ def _rating(verdict: str, where: str) -> float:
     except ValueError:
         rating = math.nan
     if not math.isfinite(rating):
-        hint = "Write a number, or name in `against` what it was compared with."
-        raise InputError(f"rating {verdict!r}", where=where, hint=hint)
+        hint = "Write a number, or name the other system in `against`."
+        raise InputError(f"rating {verdict!r} is not a number", where=where, hint=hint)
     return rating
 
 
@@ -155,5 +156,5 @@ def _require_unique(judgements: list[Judgement]) -> None:
             raise InputError(
                 f"judge {judgement.judge!r} has judged this already, at {earlier.where}",
                 where=judgement.where,
-                hint="Keep one of the two lines.",
+                hint="Keep one of the two rows.",
             )

@@ -121,8 +121,8 @@ def human_table(
         raise InputError(
             f"no judgement belongs to table {table.table} of {table.paper}",
             where="--judgements",
-            hint=f"It asks for system {system!r}, against {against!r}, criterion {criterion!r} "
-            "and so on.",
+            hint=f"Its first cell needs system {system!r}, against {against!r}, "
+            f"criterion {criterion!r}.",
         )
     origin = f"{table.label} of {table.paper_title or table.paper}"
     caption = f"{table.caption}, beside {origin}" if printed else table.caption
@@ -336,7 +336,7 @@ def _columns(table: PrintedTable) -> Iterator[_Column]:
 def _with_printed(column: _Column, printed: bool) -> Iterator[Column]:
     yield column.column
     if printed and column.number is not None:
-        # Its values stand as they are printed, in the unit of the column before.
+        # Its values are texts as printed, in the unit of the column before.
         yield replace(column.column, name=column.printed_name, title="printed", percent=False)
 
 

@@ -175,7 +175,7 @@ class JudgementTable:
         rated = {row: example_means for row, example_means in by_row.items() if example_means}
         names = sorted({name for example_means in rated.values() for name in example_means})
         means = {row: np.array([m.get(name, np.nan) for name in names]) for row, m in rated.items()}
-        # Marks stand at the mean that the table shows, which is over all ratings.
+        # The best is that of the means shown, which are over all ratings.
         shown = {r: fmean(j.value for j in self._judgements[questions[r].key]) for r in rated}
         best = mark({r: _sample(v) for r, v in shown.items()}, column, rules).best
         gaps = {
@@ -187,7 +187,7 @@ class JudgementTable:
         few = {row for row, count in common.items() if count < _MIN_PAIRS}
         samples = {r: _sample(shown[r], None if r in few else means[r]) for r in rated}
         marks = mark(samples, column, rules)
-        # That mean may rest on other examples than those on which both systems were rated.
+        # These means may be over other examples than those on which both systems were rated.
         ahead = {row for row in marks.significant if any(gap.mean() > 0 for gap in gaps[row])}
         marks = replace(marks, significant=marks.significant - ahead)
         return MeanComparison(marks, common, frozenset(ahead))
@@ -204,9 +204,9 @@ class JudgementTable:
         for judgement in self._judgements.get(question.key, []):
             if judgement.value not in map(float, scale):
                 raise InputError(
-                    f"rating {judgement.value:g}, where the table has {', '.join(scale)}",
+                    f"rating {judgement.value:g} is not on the scale {', '.join(scale)}",
                     where=judgement.where,
-                    hint="Rate on the paper's scale.",
+                    hint="Use the scale of the paper's table.",
                 )
 
 
@@ -216,7 +216,7 @@ def _sample(value: float, per_response: NDArray[np.float64] | None = None) -> Sa
 
 
 def _kappa(values: NDArray[np.float64], rule: CountingRule) -> Cell:
-    # Cohen's kappa alone asks who judged; for others judges may have taken turns.
+    # Only Cohen's kappa depends on who judged; for others, judges may have taken turns.
     judgements = values if rule.agreement is cohen_kappa else _without_gaps(values)
     try:
         kappa = rule.agreement(judgements)

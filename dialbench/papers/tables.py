@@ -166,7 +166,7 @@ class Paper(_Part):
 
 def names() -> list[str]:
     """The names of the papers in the order of the index."""
-    return list(dict.fromkeys(_normalised_name(entry.paper) for entry in _index().table))
+    return list(dict.fromkeys(paper_name(entry.paper) for entry in _index().table))
 
 
 def load_paper(name: str, *, where: str = "--paper") -> Paper:
@@ -175,12 +175,12 @@ def load_paper(name: str, *, where: str = "--paper") -> Paper:
     Raises:
         UnknownName: there is none of that name.
     """
-    name = _normalised_name(name)
+    name = paper_name(name)
     if name not in names():
         raise UnknownName.of("paper", name, names(), where=where)
     index = _index()
-    tables = tuple(entry for entry in index.table if _normalised_name(entry.paper) == name)
-    left_out = tuple(part for part in index.not_transcribed if _normalised_name(part.paper) == name)
+    tables = tuple(entry for entry in index.table if paper_name(entry.paper) == name)
+    left_out = tuple(part for part in index.not_transcribed if paper_name(part.paper) == name)
     titles = (_read(entry.file).paper_title for entry in tables)
     return Paper(name=name, title=next(filter(None, titles)), tables=tables, left_out=left_out)
 
@@ -195,11 +195,12 @@ def load_table(
     """
     files = {entry.number: entry.file for entry in load_paper(paper).tables}
     if number not in files:
-        raise UnknownName.of(f"table of {_normalised_name(paper)}", number, files, where=where)
+        raise UnknownName.of(f"table of {paper_name(paper)}", number, files, where=where)
     return _read(files[number])
 
 
-def _normalised_name(paper: str) -> str:
+def paper_name(paper: str) -> str:
+    """The name of a paper with `-` in place of `_`."""
     return paper.replace("_", "-")
 
 

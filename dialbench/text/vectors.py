@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dialbench.errors import InputError, first_line
 from dialbench.files.atomic import atomic_write
-from dialbench.files.lines import PACKED, raw_lines, require_file
+from dialbench.files.lines import PACKED, not_utf8, raw_lines, require_file
 from dialbench.files.loads import loads
 
 _DIGITS = 19
@@ -175,8 +175,7 @@ def _decoded(raw: bytes, where: str) -> str:
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        what = f"byte {error.start + 1} of the line is not UTF-8"
-        raise InputError(what, where=where, hint=_FORM) from None
+        raise InputError(not_utf8(error), where=where, hint=_FORM) from None
 
 
 def _divided(fields: list[str], size: int, where: str) -> tuple[str, list[str]]:

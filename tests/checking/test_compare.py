@@ -327,7 +327,7 @@ def test_where_sums_round_otherwise_the_spread_decides_what_differs(
     near = {"scores": {"dist-1": 0.22}, "weights": {}, "texts": ("a", "b", "c")}
     comparison = compare(old, snapshot(*(entry(seed=s, **near, **there) for s in VARYING)))
     assert comparison.ok
-    assert f"where sums round otherwise ({next(iter(change))})" in comparison.rows[0].notes[0]
+    assert f"where sums round differently ({next(iter(change))})" in comparison.rows[0].notes[0]
     far = [entry(seed=s, scores={"dist-1": 9.0}, **there) for s in VARYING]
     assert not compare(old, snapshot(*far)).ok
     here = [entry(seed=s, **near) for s in VARYING]

@@ -45,10 +45,10 @@ def test_json_lines_may_hold_numbers_and_are_unpacked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("x,e,c,a,b,better", "verdict 'better' on two systems"),
-        ("x,e,c,a,b,1", "verdict '1' on two systems"),
-        ("x,e,c,a,,win", "rating 'win'"),
-        ("x,e,c,a,,nan", "rating 'nan'"),
+        ("x,e,c,a,b,better", "verdict 'better' is none of win, tie and loss"),
+        ("x,e,c,a,b,1", "verdict '1' is none of win, tie and loss"),
+        ("x,e,c,a,,win", "rating 'win' is not a number"),
+        ("x,e,c,a,,nan", "rating 'nan' is not a number"),
         ("x,e,c,GPT-2,gpt 2,win", "GPT-2 is judged against itself"),
         ("x,,c,a,b,win", "field 'example'"),
         ("x,e,c,a,b", "field 'verdict'"),

@@ -297,7 +297,7 @@ def test_a_level_of_significance_that_is_none_is_a_mistake() -> None:
 
 
 def test_a_rating_beyond_the_scale_is_named_with_its_line() -> None:
-    with pytest.raises(InputError, match=r"v:1: rating 3, where the table has 0, 1, 2"):
+    with pytest.raises(InputError, match=r"v:1: rating 3 is not on the scale 0, 1, 2"):
         table_of("dvs2s", "2", judgements(["01", "13"], "S2SA"))
 
 

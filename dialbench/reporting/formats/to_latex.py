@@ -18,7 +18,7 @@ from dialbench.reporting.tables.text_table import (
 )
 from dialbench.text.cleaning import slug
 
-# Sizes of type, and how many characters and lines of each fit between the margins of an article.
+# Font sizes with the characters a line and lines a page that fit the margins of an article.
 _SIZES = (
     (r"\small", 97, 50),
     (r"\footnotesize", 103, 58),
@@ -52,7 +52,7 @@ _SPECIAL = {
     "|": r"\textbar{}\allowbreak{}",
     '"': r"\char34{}",
     "`": r"\textasciigrave{}",
-    # Behind the end of a row these would be read as options of it.
+    # After the end of a row, TeX would read these as its options.
     "[": "{[}",
     "*": "{*}",
     "–": r"\textendash{}",

@@ -36,8 +36,8 @@ class Drawing:
 def drawing(name: str, figure: Figure, *, bars: bool = False) -> Drawing:
     """The figure for a page whose content-security policy forbids style attributes.
 
-    Its text takes the page's font. Names of its parts are its own on a page, given that no other
-    drawing there has its `name`; what it shows is its label.
+    Its text takes the page's font; its caption is its label. Ids of its parts are unique on the
+    page as long as its `name` is.
     """
     # S314: written by matplotlib in this very process.
     root = ElementTree.fromstring(canvas.svg(figure))  # noqa: S314  # nosec B314
@@ -45,9 +45,9 @@ def drawing(name: str, figure: Figure, *, bars: bool = False) -> Drawing:
         for child in list(parent):
             if _local(child.tag) in ("metadata", "style"):
                 parent.remove(child)
-    # The names that matplotlib gives depend on the last digits of where things stand.
+    # matplotlib's ids depend on the last digits of coordinates.
     used = dict.fromkeys(value for element in root.iter() for value in _references(element))
-    names = {used_name: f"{name}-{number}" for number, used_name in enumerate(used)}
+    names = {id: f"{name}-{number}" for number, id in enumerate(used)}
     for element in root.iter():
         _dress(element, names)
     size = {key: root.attrib[key] for key in ("viewBox", "width", "height")}
@@ -57,7 +57,7 @@ def drawing(name: str, figure: Figure, *, bars: bool = False) -> Drawing:
 
 
 def _dress(element: Element, names: Mapping[str, str]) -> None:
-    """Presentation attributes in place of a style, and `names` in place of those that are used."""
+    """Replaces style attributes by presentation attributes, and ids by `names`."""
     element.tag = _local(element.tag)
     attributes = {_local(name): value for name, value in element.attrib.items()}
     attributes |= dict(_presentation(attributes.pop("style", "")))

@@ -87,8 +87,8 @@ function byValue(column, sign) {
 const PAGE = 10;
 const GENERIC = "generic-rate";
 const ENTAILMENT = "ue";
-let set = null;
-let found = [];
+let testSet = null;
+let matches = [];
 let page = 0;
 
 async function unpack(script) {
@@ -118,9 +118,9 @@ async function startConversations() {
 }
 
 async function openSet(script) {
-  set = await unpack(script);
-  set.lowered = { turns: lower(set.turns), systems: set.systems.map((system) => lower(system.texts)) };
-  const boxes = set.systems.map((system) => {
+  testSet = await unpack(script);
+  testSet.lowered = { turns: lower(testSet.turns), systems: testSet.systems.map((system) => lower(system.texts)) };
+  const boxes = testSet.systems.map((system) => {
     const box = Object.assign(document.createElement("input"), { type: "checkbox", checked: true });
     box.addEventListener("change", refresh);
     return make("label", "", box, " ", make("span", "label", system.label));
@@ -132,11 +132,11 @@ async function openSet(script) {
 }
 
 const lower = (texts) => texts.map((text) => text.toLowerCase());
-const metricIndex = (name) => set.measures.findIndex((known) => known.name === name);
+const metricIndex = (name) => testSet.measures.findIndex((known) => known.name === name);
 
 function visible() {
   const boxes = all("#systems input");
-  return set.systems.map((_, number) => number).filter((number) => boxes[number].checked);
+  return testSet.systems.map((_, number) => number).filter((number) => boxes[number].checked);
 }
 
 function refresh() {
@@ -144,7 +144,7 @@ function refresh() {
   for (const box of all("#browser [role=search] input[type=checkbox]:checked")) {
     if (!box.parentElement.hidden) tests.push(FILTERS[box.value]());
   }
-  found = set.ids.map((_, number) => number).filter((number) => tests.every((test) => test(number)));
+  matches = testSet.ids.map((_, number) => number).filter((number) => tests.every((test) => test(number)));
   page = 0;
   show();
 }
@@ -158,25 +158,25 @@ const FILTERS = {
 function matching(query) {
   if (!query) return () => true;
   const hits = (texts) => texts.map((text) => text.includes(query));
-  const turns = hits(set.lowered.turns);
-  const responses = visible().map((number) => [set.systems[number].said, hits(set.lowered.systems[number])]);
+  const turns = hits(testSet.lowered.turns);
+  const responses = visible().map((number) => [testSet.systems[number].said, hits(testSet.lowered.systems[number])]);
   return (number) =>
-    set.contexts[number].some((turn) => turns[turn]) ||
-    set.references[number].some((turn) => turns[turn]) ||
+    testSet.contexts[number].some((turn) => turns[turn]) ||
+    testSet.references[number].some((turn) => turns[turn]) ||
     responses.some(([indices, hit]) => hit[indices[number]]);
 }
 
 function withValue(name, test) {
   const index = metricIndex(name);
-  const columns = visible().map((number) => set.systems[number].values[index]);
+  const columns = visible().map((number) => testSet.systems[number].values[index]);
   return (number) => columns.some((values) => values && values[number] !== null && test(values[number]));
 }
 
 // The quarter of the contexts with the greatest mean distance (Jaccard) between the responses' words.
 function disagreeing() {
-  const systems = visible().map((number) => set.systems[number]).filter((system) => system.ranked);
+  const systems = visible().map((number) => testSet.systems[number]).filter((system) => system.ranked);
   const words = systems.map((system) => system.texts.map(wordsOf));
-  const distances = set.ids.map((_, number) => {
+  const distances = testSet.ids.map((_, number) => {
     return meanDistance(systems.map((system, index) => words[index][system.said[number]]));
   });
   const least = [...distances].sort((a, b) => b - a)[Math.max(Math.ceil(distances.length / 4) - 1, 0)];
@@ -210,26 +210,26 @@ function turn(step) {
 }
 
 function show() {
-  const pages = Math.max(1, Math.ceil(found.length / PAGE));
+  const pages = Math.max(1, Math.ceil(matches.length / PAGE));
   const count = (number) => number.toLocaleString("en");
   find("#previous").disabled = page === 0;
   find("#next").disabled = page >= pages - 1;
   find("#status").textContent =
-    `${count(found.length)} of ${count(set.ids.length)} contexts, page ${count(page + 1)} of ${count(pages)}`;
+    `${count(matches.length)} of ${count(testSet.ids.length)} contexts, page ${count(page + 1)} of ${count(pages)}`;
   const query = find("#search").value.trim().toLowerCase();
   const systems = visible();
-  const cards = found.slice(page * PAGE, (page + 1) * PAGE).map((number) => card(number, systems, query));
+  const cards = matches.slice(page * PAGE, (page + 1) * PAGE).map((number) => card(number, systems, query));
   find("#list").replaceChildren(...cards);
 }
 
 function card(number, systems, query) {
-  const turns = set.contexts[number].map((turn) => make("li", "text", ...marked(set.turns[turn], query)));
-  const references = set.references[number].map((turn) =>
-    make("p", "reference", make("span", "label", "Reference"), make("span", "text", ...marked(set.turns[turn], query))));
-  const head = make("tr", "", column("System"), column("Response"), ...set.measures.map((metric) => column(metric.title)));
-  const rows = systems.map((index) => responseRow(set.systems[index], number, query));
+  const turns = testSet.contexts[number].map((turn) => make("li", "text", ...marked(testSet.turns[turn], query)));
+  const references = testSet.references[number].map((turn) =>
+    make("p", "reference", make("span", "label", "Reference"), make("span", "text", ...marked(testSet.turns[turn], query))));
+  const head = make("tr", "", column("System"), column("Response"), ...testSet.measures.map((metric) => column(metric.title)));
+  const rows = systems.map((index) => responseRow(testSet.systems[index], number, query));
   const table = make("table", "", make("thead", "", head), make("tbody", "", ...rows));
-  return make("section", "conversation", make("h3", "", set.ids[number]),
+  return make("section", "conversation", make("h3", "", testSet.ids[number]),
     make("ol", "turns", ...turns), ...references, make("div", "wide", table));
 }
 
@@ -243,7 +243,7 @@ function responseRow(system, number, query) {
   const head = make("th", "label", system.label);
   head.scope = "row";
   const response = make("td", "response text", ...marked(system.texts[system.said[number]] || "(empty)", query));
-  const values = set.measures.map((metric, index) => {
+  const values = testSet.measures.map((metric, index) => {
     const cell = make("td", "values", shown(system.values[index]?.[number], metric.digits));
     cell.dataset.metric = metric.title;
     return cell;

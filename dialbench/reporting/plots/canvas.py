@@ -20,7 +20,7 @@ BLUE, SKY, ORANGE, VERMILION = "#0072B2", "#56B4E9", "#E69F00", "#D55E00"
 GREEN, PURPLE = "#009E73", "#CC79A7"
 INK, GREY, PALE = "#222222", "#777777", "#CCCCCC"
 
-# Of different lengths without a common factor, so that a pair comes again only after 35.
+# Lengths without a common factor, so that a pair repeats only after 35 lines.
 _COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, INK)
 _LOOKS = (("-", "o"), ("--", "s"), ("-.", "^"), (":", "D"), ((0, (6, 1.5)), "v"))
 
@@ -81,7 +81,7 @@ def panels(count: int, **shape: Any) -> tuple[Figure, list[Any]]:
     every = list(axes.flat)
     for panel in every[count:]:
         panel.set_axis_off()
-    # Where the row below is not full, the panel above has to carry the numbers.
+    # Above a gap in the last row, the panel has to show the numbers of the axis.
     for panel in every[max(count - across, 0) : count]:
         panel.tick_params(axis="x", labelbottom=True)
     return fig, every[:count]

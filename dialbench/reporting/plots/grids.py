@@ -17,7 +17,7 @@ from dialbench.text.cleaning import clean
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# `sigma_SA=0.01, sigma_FF=0.5` as the paper's rows are called, `Name [a=1,b=2]` as ours are.
+# Labels such as `sigma_SA=0.01, sigma_FF=0.5` in the paper, `Name [a=1,b=2]` in our tables.
 _OPTION = r"[^\[\]=,]+=[^\[\]=,]+"
 _LABEL = re.compile(rf"(?:(?P<name>.*) \[)?(?P<options>{_OPTION},{_OPTION})\]?")
 _FEWEST = 4

@@ -138,7 +138,7 @@ def write_labels(axes: Any, points: Sequence[Point]) -> list[Any]:
     ]
     for note, position in zip(notes, _label_positions(axes, points, notes), strict=True):
         note.set_position((position.x, position.y))
-        # Text that reaches over the edge must not make the axes smaller once it is placed.
+        # Text beyond the edge must not shrink the axes after it is placed.
         note.set_in_layout(False)
         if position.distance > _DISTANCES[0]:
             _leader_line(axes, note.xy, position.near)
@@ -188,7 +188,7 @@ def spaced_heights(
         within: lowest and highest; too many for it go beyond the highest.
     """
     order = sorted(range(len(targets)), key=targets.__getitem__)
-    # Less the gaps below them, heights need only not fall: their isotonic regression.
+    # After subtracting the gaps below, heights must only be non-decreasing: isotonic regression.
     blocks: list[list[float]] = []
     for below, number in enumerate(order):
         blocks.append([targets[number] - below * gap])

@@ -27,7 +27,7 @@ _TOKENIZER = "default"
 _ORDERS = (1, 2)
 _MIN_NGRAMS, _MAX_POINTS = 10, 24
 _BINS = 30
-# Inches: what stands above and below the axes, a name in height.
+# Inches: margins above and below the axes together, height of a name.
 _MARGIN, _NAME = 0.7, 0.135
 _SHOWN_QUANTILE = 0.99
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _FEWEST = 3
-# Inches: a slope, a letter beside it, the legend, and all that fits; a place, a name in height.
+# Inches. Widths: of a slope, a letter, the legend, the page; heights: of a rank, a name.
 _SLOPE, _LETTER, _LEGEND, _PAGE = 1.3, 0.066, 5.6, 9.0
 _STEP, _NAME = 0.21, 0.13
 _LOOKS: dict[str, dict[str, Any]] = {

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from dialbench.papers.tables import ParameterTable, PrintedRow, PrintedTable, TopicTable
+from dialbench.papers.tables import (
+    ParameterTable,
+    PrintedRow,
+    PrintedTable,
+    TopicTable,
+    paper_name,
+)
 from dialbench.records import Cell, Column, Row, Table
 from dialbench.reporting.tables.merge_columns import side_by_side
 from dialbench.text.cleaning import slug
@@ -35,7 +41,7 @@ def as_printed(table: PrintedTable | ParameterTable | TopicTable) -> Table:
 
 def table_name(table: PrintedTable | ParameterTable | TopicTable) -> str:
     """A paper's table as the stem of a file name."""
-    return slug(f"{table.paper.replace('_', '-')}-{table.table}")
+    return slug(f"{paper_name(table.paper)}-{table.table}")
 
 
 def by_section(table: PrintedTable) -> dict[str, list[PrintedRow]]:
