@@ -20,13 +20,14 @@ from dialbench.nli.judge import Judge
 from dialbench.nli.pairs import Source
 from dialbench.records import Example
 
-ENTAILMENT = (-0.75, -0.5, -0.25, 0.0, 0.25, 0.5)
-CONTRADICTION = (-0.5, -0.25, 0.0, 0.25, 0.5)
+STEP = 0.125
+ENTAILMENT = tuple(STEP * n for n in range(-6, 5))
+CONTRADICTION = tuple(STEP * n for n in range(-4, 5))
 """Offsets that are tried, every pair of them."""
 LEVEL = 0.05
 """How far from 0 the UE of turns of other dialogues, and of commonplaces, may be."""
-LOSS = 0.01
-"""How much of its accuracy on the development set a judge may lose."""
+LOSSES = (0.005, 0.01)
+"""How much of its accuracy on the development set a judge may lose: the first that is possible."""
 DENIED = -0.75
 """The highest UE that denials of a turn may have."""
 SEED = 2
@@ -68,7 +69,7 @@ class Shifted:
 def calibrate(judge: Judge, dev: Source, data: Path, examples: Sequence[Example]) -> Offsets | None:
     """The offsets with which a judge tells true next turns from others best.
 
-    That is, of those that keep `LEVEL`, `LOSS` and `DENIED`, the ones whose margin of `ue` has
+    That is, of those that keep `LEVEL`, `LOSSES` and `DENIED`, the ones whose margin of `ue` has
     the highest lower end of its 95 % interval, the smallest of equal ones; None if none keeps them.
 
     Args:
@@ -80,14 +81,18 @@ def calibrate(judge: Judge, dev: Source, data: Path, examples: Sequence[Example]
     Raises:
         InputError: `dev` cannot be read.
     """
-    least = examine(judge, dev, data).accuracy - LOSS
-    tried = ((offsets, Shifted(judge, offsets)) for offsets in _grid())
-    kept = (
-        (sane, offsets)
-        for offsets, shifted in tried
-        if examine(shifted, dev, data).accuracy >= least
-        and _plausible(sane := sanity(shifted, examples, SEED))
-    )
+    plain = examine(judge, dev, data).accuracy
+    lost = {
+        offsets: plain - examine(Shifted(judge, offsets), dev, data).accuracy for offsets in _grid()
+    }
+    tried = ([o for o in lost if lost[o] <= loss] for loss in LOSSES)
+    chosen = (_best(judge, examples, offsets) for offsets in tried)
+    return next((offsets for offsets in chosen if offsets is not None), None)
+
+
+def _best(judge: Judge, examples: Sequence[Example], tried: Iterable[Offsets]) -> Offsets | None:
+    looked = ((sanity(Shifted(judge, offsets), examples, SEED), offsets) for offsets in tried)
+    kept = ((sane, offsets) for sane, offsets in looked if _plausible(sane))
     return max(_lower_ends(kept), default=(0.0, None), key=lambda found: found[0])[1]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from dialbench.nli import calibration
@@ -29,13 +29,14 @@ Values of `ue` with this judge do not compare with those of another one.
 
     {command}
 
-On a CPU with {dtype}, {threads} thread. On another kind of processor the last bits of a sum,
-and so the weights, may differ. Two lessons, of each one pass over those pairs that have at most
+By torch {torch} on {threads} thread of a CPU with {cpu} and {dtype}. With
+another torch or processor the last bits of a sum, and so the weights, may differ. Two lessons, of
+each one pass over those pairs that have at most
 {longest} pieces, {batch_size} a step, those of about one length together. The first has
-{first_pairs:,}, of all those below; the second {second_pairs:,}, of {again:,} of the collections'
-again and {made:,} made pairs. Adam; the rate rises to {learning_rate} ({second_rate} in the second
-lesson) over {warmup:.0%} of the steps and falls in a straight line to zero; gradients are clipped
-at {clip}; nothing drops out; seed {seed}.
+{first_pairs:,}, of all those below; the second {second_pairs:,}, of {again:,} of the first
+four collections' again and {made:,} made pairs. Adam; the rate rises to {learning_rate}
+({second_rate} in the second lesson) over {warmup:.0%} of the steps and falls in a straight line
+to zero; gradients are clipped at {clip}; nothing drops out; seed {seed}.
 
 {taught}
 
@@ -57,17 +58,17 @@ for its user to judge.
 
 _CALIBRATED = """\
 Added to the logits: {entailment:+g} for entailment, {contradiction:+g} for contradiction. Of the
-pairs of {tried_entailment} and
-{tried_contradiction}, this one gives the margin of `ue` between
+pairs from {tried_entailment} and
+{tried_contradiction}, in steps of {step}, this one gives the margin of `ue` between
 true next turns and turns of other dialogues the highest lower end, among those that keep the UE of
 the latter and of commonplaces within {level} of 0, that of denials below {denied}, and the
-accuracy on SNLI dev within {loss:.1%}. Chosen on {contexts:,} contexts of DailyDialog's validation
+accuracy on SNLI dev within {losses}. Chosen on {contexts:,} contexts of DailyDialog's validation
 split, of another draw than those below."""
 _UNCALIBRATED = """\
-None: no pair of offsets of {tried_entailment} for entailment and
-{tried_contradiction} for contradiction keeps the UE of turns of other dialogues and of commonplaces
-within {level} of 0, that of denials below {denied}, and the accuracy on SNLI dev within {loss:.1%},
-on {contexts:,} contexts of DailyDialog's validation split."""
+None: no pair of offsets from {tried_entailment} for entailment and
+{tried_contradiction} for contradiction, in steps of {step}, keeps the UE of turns of other
+dialogues and of commonplaces within {level} of 0, that of denials below {denied}, and the
+accuracy on SNLI dev within {losses}, on {contexts:,} contexts of DailyDialog's validation split."""
 
 
 def card(course: Course, offsets: Offsets | None, findings: str, facts: dict[str, object]) -> str:
@@ -77,8 +78,8 @@ def card(course: Course, offsets: Offsets | None, findings: str, facts: dict[str
         course: what it was taught.
         offsets: of its logits; None if none keep the bounds.
         findings: what it makes of what it was not taught, as Markdown.
-        facts: base, file, sha256, parameters, command, dtype, threads, and pairs of each lesson
-            that were short enough (`first_pairs`, `second_pairs`).
+        facts: base, file, sha256, parameters, command, torch, cpu, dtype, threads, and
+            pairs of each lesson that were short enough (`first_pairs`, `second_pairs`).
     """
     first, second = course.lessons
     return _TEXT.format(
@@ -99,14 +100,19 @@ def card(course: Course, offsets: Offsets | None, findings: str, facts: dict[str
 
 def _calibrated(offsets: Offsets | None) -> str:
     return (_CALIBRATED if offsets else _UNCALIBRATED).format(
-        tried_entailment=", ".join(f"{tried:+g}" for tried in calibration.ENTAILMENT),
-        tried_contradiction=", ".join(f"{tried:+g}" for tried in calibration.CONTRADICTION),
+        tried_entailment=_range(calibration.ENTAILMENT),
+        tried_contradiction=_range(calibration.CONTRADICTION),
+        step=calibration.STEP,
         level=calibration.LEVEL,
         denied=calibration.DENIED,
-        loss=calibration.LOSS,
+        losses=" or, if none does, ".join(f"{loss:.1%}" for loss in calibration.LOSSES),
         contexts=CONTEXTS,
         **asdict(offsets or Offsets()),
     )
+
+
+def _range(tried: Sequence[float]) -> str:
+    return f"{tried[0]:+g} to {tried[-1]:+g}"
 
 
 def _taught(course: Course) -> Iterator[str]:

@@ -38,13 +38,13 @@ from dialbench.records import Dialogue
 
 _CORPUS = "dailydialog"
 _UNCALIBRATED = "uncalibrated.safetensors"
-AGAIN = 20_000
-"""Pairs of the first lesson that the second one has too."""
+AGAIN = 22_000
+"""Pairs of the first lesson, of sources that say so, that the second one has too."""
 WITH_COMMONPLACES = 300
 """Pairs in the manner of dialogue of each label in the second lesson."""
-REPLIES = 1_500
+REPLIES = 2_500
 """Questions in the second lesson with their replies, and as many with other replies."""
-SECOND_RATE = 4e-4
+SECOND_RATE = 5e-4
 THREADS = 1
 """Of training: sums fall otherwise on another number of threads, and so would the weights."""
 
@@ -99,7 +99,8 @@ class Course:
         ]
         dialogues = list(load_corpus(_CORPUS, data=data, where="--data").dialogues("train"))
         labelled = [pair for _, own in found for pair in own]
-        again = random.Random(seed).sample(labelled, min(AGAIN, len(labelled)))  # noqa: S311
+        kept = [pair for source, own in found if source.again for pair in own]
+        again = random.Random(seed).sample(kept, min(AGAIN, len(kept)))  # noqa: S311
         captions = sorted({pair.premise for pair in found[0][1]})
         made = tuple(_made(dialogues, captions, seed))
         return cls(
@@ -181,6 +182,8 @@ def train(
         "sha256": sha256_of(weights),
         "parameters": sum(tensor.numel() for tensor in learned.values()),
         "command": f"dialbench nli train --seed {seed} --dialogue-pairs {dialogue}",
+        "torch": torch.__version__,
+        "cpu": torch.backends.cpu.get_cpu_capability(),
         "dtype": str(dtype_of("auto", "cpu")).removeprefix("torch."),
         "threads": THREADS,
         "first_pairs": pairs[0],

@@ -32,12 +32,14 @@ class Source:
         title: of the collection, for the card.
         licence: as its publisher states it.
         most: pairs of it that are taught, evenly spread over the file; None: all.
+        again: whether the second lesson draws from it too.
     """
 
     name: str
     title: str
     licence: str
     most: int | None = None
+    again: bool = False
 
     def sample(self, pairs: Sequence[Pair]) -> list[Pair]:
         """`most` of its pairs, in their order."""
@@ -48,13 +50,19 @@ class Source:
 
 _SNLI, _CAD = "CC BY-SA 4.0", "Apache-2.0"
 TRAINING = (
-    Source("snli_train_part", "SNLI train, 6 % of it (Bowman et al., 2015)", _SNLI),
-    Source("cad_revised_train", "counterfactually revised SNLI (Kaushik et al., 2020)", _CAD),
-    Source("lingnli_train", "LingNLI (Parrish et al., 2021)", "none stated"),
+    Source("snli_train_part", "SNLI train, 6 % of it (Bowman et al., 2015)", _SNLI, again=True),
+    Source(
+        "cad_revised_train",
+        "counterfactually revised SNLI (Kaushik et al., 2020)",
+        _CAD,
+        again=True,
+    ),
+    Source("lingnli_train", "LingNLI (Parrish et al., 2021)", "none stated", again=True),
     Source(
         "taxinli_mnli_train_part",
         "MultiNLI train in TaxiNLI (Joshi et al., 2020)",
         "Computational Use of Data Agreement 1.0",
+        again=True,
     ),
     Source(
         "semiauto_wiki_train",

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from dialbench.nli.dialogue import CONTRADICTION, ENTAILMENT, NEUTRAL
+from dialbench.nli.dialogue import CONTRADICTION, ENTAILMENT, NEUTRAL, embedded
 from dialbench.nli.pairs import Pair
 from dialbench.nli.rewriting import denied_opposite, opposite, other_number, swap_speaker
 
@@ -33,12 +34,23 @@ _COMPARATIVES = (
     *(("taller", "shorter"), ("older", "younger"), ("faster", "slower"), ("heavier", "lighter")),
     *(("richer", "poorer"), ("stronger", "weaker"), ("bigger", "smaller"), ("happier", "sadder")),
 )
+_STATES = (
+    *(("tall", "short"), ("old", "young"), ("rich", "poor"), ("happy", "sad"), ("busy", "free")),
+    *(("asleep", "awake"), ("married", "single"), ("strong", "weak"), ("polite", "rude")),
+    *(("early", "late"), ("alive", "dead"), ("noisy", "quiet"), ("dirty", "clean")),
+)
 _SCRAPS = (
     *("the", "a", "and", "of", "to", "in", "it", "is", "i", "you", "that", "not", "for", "on"),
     *(".", ",", "?", "!", "...", "<unk>"),
 )
 _LONGEST_RUN = 8
-
+_PER_OPPOSITE = 12
+"""Most pairs that one word is exchanged in; captions would give men and women alone."""
+_TRUE = ("{} knows that {}", "{} has noticed that {}", "{} is glad that {}", "{} forgot that {}")
+_OPEN = ("{} thinks that {}", "{} hopes that {}", "{} says that {}", "{} wonders whether {}")
+_FALSE = ("{} is wrong to think that {}", "{} falsely claims that {}", "{} only pretends that {}")
+_GRANTED = ("Why is it that {}?", "How come {}?", "When did you notice that {}?")
+_ASKED = ("Is it true that {}?", "Do you think that {}?", "Could it be that {}?")
 
 _Maker = Callable[[Sequence[str], random.Random], Iterator[Pair]]
 
@@ -96,8 +108,12 @@ def _numbers(sentences: Sequence[str], dice: random.Random) -> Iterator[Pair]:
 
 
 def _opposites(sentences: Sequence[str], dice: random.Random) -> Iterator[Pair]:
+    uses: Counter[frozenset[str]] = Counter()
     for sentence in sentences:
-        if changed := opposite(sentence):
+        changed = opposite(sentence)
+        word = frozenset((changed or "").split()).difference(sentence.split())
+        uses[word] += 1
+        if changed and uses[word] <= _PER_OPPOSITE:
             pair = dice.sample([sentence, changed], 2)
             yield Pair(pair[0], pair[1], CONTRADICTION)
         if denied := denied_opposite(sentence):
@@ -118,6 +134,18 @@ def _roles(_: Sequence[str], dice: random.Random) -> Iterator[Pair]:
         yield Pair(premise, f"The {one} is {doing} the {other}.", ENTAILMENT)
 
 
+def _states(_: Sequence[str], dice: random.Random) -> Iterator[Pair]:
+    """A state, its opposite, both denied, and another state."""
+    while True:
+        subject = f"{dice.choice(('The', 'This', 'Every', 'My'))} {dice.choice(_ACTORS)} is"
+        states, others = dice.sample(_STATES, 2)
+        one, other = dice.sample(states, 2)
+        yield Pair(f"{subject} {one}.", f"{subject} {other}.", CONTRADICTION)
+        yield Pair(f"{subject} {one}.", f"{subject} not {other}.", ENTAILMENT)
+        yield Pair(f"{subject} {one}.", f"{subject} not {one}.", CONTRADICTION)
+        yield Pair(f"{subject} {one}.", f"{subject} {dice.choice(others)}.", NEUTRAL)
+
+
 def _comparisons(_: Sequence[str], dice: random.Random) -> Iterator[Pair]:
     while True:
         one, other = dice.sample(_NAMES, 2)
@@ -128,6 +156,39 @@ def _comparisons(_: Sequence[str], dice: random.Random) -> Iterator[Pair]:
         yield Pair(premise, f"{other} is {more} than {one}.", CONTRADICTION)
         yield Pair(premise, f"{other} is {less} than {one}.", ENTAILMENT)
         yield Pair(premise, f"{one} is {different} than {other}.", NEUTRAL)
+
+
+def _beliefs(sentences: Sequence[str], dice: random.Random) -> Iterator[Pair]:
+    """What is known holds, what is thought may hold, what is claimed falsely does not."""
+    for sentence in sentences:
+        for forms, label in ((_TRUE, ENTAILMENT), (_OPEN, NEUTRAL), (_FALSE, CONTRADICTION)):
+            premise = dice.choice(forms).format(dice.choice(_NAMES), embedded(sentence))
+            yield Pair(premise, sentence, label)
+
+
+def _questions(sentences: Sequence[str], dice: random.Random) -> Iterator[Pair]:
+    """What a question takes for granted follows from it, what it asks does not."""
+    for sentence in sentences:
+        clause = embedded(sentence).rstrip(".")
+        granted = dice.choice(_GRANTED).format(clause)
+        yield Pair(granted, sentence, ENTAILMENT)
+        yield Pair(dice.choice(_ASKED).format(clause), sentence, NEUTRAL)
+        yield Pair(granted, f"It is not true that {clause}.", CONTRADICTION)
+
+
+def _conjunctions(sentences: Sequence[str], dice: random.Random) -> Iterator[Pair]:
+    """Both, one of two, one if the other."""
+    while len(sentences) > 1:
+        one, other = dice.sample(sentences, 2)
+        first, second = one.rstrip("."), embedded(other)
+        part, inner = dice.choice((one, other)), embedded(first)
+        yield Pair(f"{first} and {second}", part, ENTAILMENT)
+        yield Pair(one, f"{first} and {second}", NEUTRAL)
+        yield Pair(f"Either {inner} or {second}", part, NEUTRAL)
+        yield Pair(one, f"{first} or {second}", ENTAILMENT)
+        yield Pair(f"If {inner}, {second}", part, NEUTRAL)
+        yield Pair(f"{first}, but it is not true that {second}", other, CONTRADICTION)
+        yield Pair(f"Neither is it true that {inner} nor that {second}", part, CONTRADICTION)
 
 
 def _nonsense(sentences: Sequence[str], dice: random.Random) -> Iterator[Pair]:
@@ -150,10 +211,14 @@ def _unrelated(sentences: Sequence[str], dice: random.Random) -> Iterator[Pair]:
 # Few of those that are neutral whatever they say: many make all of a dialogue neutral.
 KINDS = (
     Kind("a statement of oneself and of the other (neutral), and with itself", 60, _speakers),
-    Kind("a statement and the same with another number (contradiction)", 150, _numbers),
-    Kind("a word and its opposite (contradiction), or that denied (entailment)", 200, _opposites),
-    Kind("who does it to whom, in active and passive, from templates", 150, _roles),
-    Kind("who is more than whom, from templates", 150, _comparisons),
+    Kind("a statement and the same with another number (contradiction)", 200, _numbers),
+    Kind("a word and its opposite (contradiction), or that denied (entailment)", 400, _opposites),
+    Kind("a state, its opposite and another one, denied or not, from templates", 240, _states),
+    Kind("who does it to whom, in active and passive, from templates", 300, _roles),
+    Kind("who is more than whom, from templates", 300, _comparisons),
+    Kind("what somebody knows, thinks or is wrong about", 300, _beliefs, captions=False),
+    Kind("what a question asks or takes for granted", 300, _questions, captions=False),
+    Kind("two statements: both, one of them, one if the other", 420, _conjunctions, captions=False),
     Kind("a statement and nonsense: marks, function words, repeated words", 80, _nonsense),
     Kind("two statements of different dialogues (neutral)", 40, _unrelated, captions=False),
 )
