@@ -32,6 +32,8 @@ class Table:
 
     def of(self, premise, hypothesis):
         home = {turn: number for number, turns in enumerate(DIALOGUES) for turn in turns}
+        if hypothesis == "There may be light.":
+            return self.logits["weak"]
         if premise not in home:
             return self.logits["labelled"]
         if hypothesis == "I see.":
@@ -81,11 +83,11 @@ def test_what_separates_best_is_chosen(examples, lessons):
 
 
 def test_the_level_of_unlike_turns_is_kept(examples, lessons, monkeypatch):
-    # Contradictions but for an offset of -0.5; entailment from 0.5 on, which is too much.
+    # Contradictions but for an offset of -0.375; entailment from 0.5 on, which is too much.
     logits = {"true": (0.6, 1, 1.3), "unlike": (0.55, 1, 1.3)}
-    assert calibrated(examples, lessons, **logits) == Offsets(0.0, -0.5)
+    assert calibrated(examples, lessons, **logits) == Offsets(0.0, -0.375)
     monkeypatch.setattr(calibration, "LEVEL", 1.0)
-    assert calibrated(examples, lessons, **logits) != Offsets(0.0, -0.5)
+    assert calibrated(examples, lessons, **logits) != Offsets(0.0, -0.375)
 
 
 def test_the_level_of_commonplaces_is_kept(examples, lessons):
@@ -113,3 +115,17 @@ def test_accuracy_is_kept(examples, lessons):
     logits = {"true": (0.6, 1, 0), "unlike": (-2, 1, 0)}
     assert calibrated(examples, lessons, **logits, labelled=(0.4, 1, 0)) == Offsets(0.5, 0.0)
     assert calibrated(examples, lessons, **logits, labelled=(0.6, 1, 0)) == Offsets()
+
+
+def test_more_accuracy_is_lost_only_where_nothing_else_keeps_the_bounds(
+    examples, lessons, monkeypatch
+):
+    # Turns of others are entailed unless for -0.25, with which one of 150 pairs becomes wrong.
+    lines = ["premise\thypothesis\tlabel", "The lamp is on.\tThere may be light.\tentailment"]
+    lines += [f"The lamp is on.\tLamp {n} is on.\tentailment" for n in range(149)]
+    with lzma.open(lessons / "nli" / f"{DEVELOPMENT.name}.tsv.xz", "wt") as file:
+        file.write("\n".join(lines) + "\n")
+    logits = {"weak": (0.2, 0, 0), "true": (0.3, 0, 0), "unlike": (0.2, 0, 0)}
+    assert calibrated(examples, lessons, **logits) == Offsets(-0.25, 0.0)
+    monkeypatch.setattr(calibration, "LOSSES", (0.005,))
+    assert calibrated(examples, lessons, **logits) is None

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from dialbench.neural import checkpoint
 from dialbench.nli import embedded
@@ -36,7 +37,8 @@ def test_the_command_makes_weights_and_a_card(command, base, lessons, tmp_path, 
     # Eleven files of four pairs, and two of each label.
     words = " ".join(text.split())
     assert "The first has 50, of all those below; the second" in words
-    assert "of 44 of the collections' again" in words
+    assert "of 16 of the first four collections' again" in words
+    assert f"By torch {torch.__version__} on 1 thread of a CPU with " in words
     assert f"| {FEW[0].title} | 2 |" in text
     assert "of 300 get their label" in words
     assert "| `I see.` |" in text
@@ -55,7 +57,7 @@ def test_the_command_makes_weights_and_a_card(command, base, lessons, tmp_path, 
         (Offsets(0.5, -0.25), "Added to the logits: +0.5 for entailment, -0.25", (0.5, 0.0, -0.25)),
         (
             None,
-            "None: no pair of offsets of -0.75, -0.5, -0.25, +0, +0.25, +0.5 for entailment",
+            "None: no pair of offsets from -0.75 to +0.5 for entailment",
             (0, 0, 0),
         ),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 
 import pytest
 
@@ -41,6 +42,7 @@ def test_the_card_is_of_these_weights():
     card = embedded.WEIGHTS.with_suffix(".md").read_text(encoding="utf-8")
     assert hashlib.sha256(embedded.WEIGHTS.read_bytes()).hexdigest() in card
     assert "dialbench nli train --seed 1 --dialogue-pairs 500" in card
+    assert re.search(r"^By torch \S+ on 1 thread of a CPU with AVX512 and bfloat16\.", card, re.M)
 
 
 def test_the_adaptation_is_small():
