@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 
-import pytest
-
 from dialbench.nli import embedded
 from dialbench.nli.judge import LABELS
 from dialbench.nli.loading import find
@@ -27,7 +25,6 @@ PLAIN = [
 OPPOSITE = ("All of the windows are open.", "All of the windows are closed.")
 
 
-@pytest.mark.xfail(reason="the judge gets half of the antonyms wrong, its card says", strict=True)
 def test_opposites_contradict(base):
     assert LABELS[int(find(None)([OPPOSITE]).argmax())] == "contradiction"
 
