@@ -47,7 +47,7 @@ def test_help_loads_no_torch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    names = "run score conventions report models corpora metrics papers fetch doctor"
+    names = "run score conventions report models corpora export metrics papers fetch doctor"
     for name in names.split():
         assert f"\n  {name}" in done.stdout
 

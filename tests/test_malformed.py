@@ -132,6 +132,22 @@ RESPONSES = b"".join(
     + b"\n"
     for i in range(4)
 )
+PUBLISHED = {
+    "avsd": ("dstc7_avsd_plato/dial.test", b"a man sits\twho is it ? __eou__ him\tme | you\n"),
+    "dailydialog++": (
+        "dailydialog_plusplus/test.json",
+        b'{"id": 0, "context": ["hello", "you"], "positive_responses": ["hi", "ho"]}\n',
+    ),
+    "dailydialog-multiref": (
+        "dailydialog_multiref/multireftest.json",
+        b'{"dialogue": [{"text": "hello", "responses": ["hi", "ho"]}, {"text": "hi"}]}\n',
+    ),
+    "dailydialog-plato": ("dailydialog_plato/dial.test", b"a\tb\na __eou__ b\tc\nd\te\n"),
+    "personachat": (
+        "personachat/test_original.json",
+        b'[{"speaker persona": ["i fish ."], "dialogue": ["hello", "hi you", "well"]}]',
+    ),
+}
 CORPUS = (
     b"".join(
         json.dumps({"id": i, "split": split, "turns": ["hello", "hi you", "well"]}).encode() + b"\n"
@@ -203,6 +219,10 @@ def _formats(folder: Path) -> Iterator[tuple[str, Format]]:
     yield "gz", Format(gzip.compress(RESPONSES), path, ("score", path, *score), 60)
     path = bad / "c.jsonl"
     yield "corpus", Format(CORPUS, path, ("corpora", path, "--audit"))
+    for name, (place, whole) in PUBLISHED.items():
+        path = bad / "data" / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield name, Format(whole, path, ("corpora", name, "--audit", "--data", bad / "data"), 60)
     table = ("report", "--paper", "paraformer", "--table", 3, *out, "--formats", "txt")
     for name, whole in {"v.csv": VOTES, "v.jsonl": VOTE_LINES}.items():
         path = bad / name
@@ -251,7 +271,9 @@ def _with_checksum(path: Path) -> Callable[[bytes], bytes]:
 
 
 NAMES = [
-    *("responses", "responses.xz", "responses.gz", "xz", "gz", "corpus", "v.csv", "v.jsonl"),
+    *("responses", "responses.xz", "responses.gz", "xz", "gz", "corpus"),
+    *PUBLISHED,
+    *("v.csv", "v.jsonl"),
     *("vectors", "header", "tensors", "shard", "preset", "suite", "baseline"),
     *("job.json", "scores.json", "scores.safetensors"),
 ]

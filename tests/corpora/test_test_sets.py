@@ -178,7 +178,6 @@ class TestMultiref:
         write("dailydialog_multiref/multireftest.json", _lines({"dialogue": [RAIN, LAST]}))
         corpus = load_corpus("dailydialog-multiref", data=dailydialog)
         single = load_corpus("dailydialog", data=dailydialog)
-        # So that one training serves both.
         assert corpus.checksum_of("train", "valid") == single.checksum_of("train", "valid")
         assert any("trained on DailyDialog's own" in note for note in corpus.notes)
 
