@@ -24,5 +24,5 @@ def visible(text: str) -> str:
 
 
 def slug(text: str) -> str:
-    """`text` as the stem of a file name: letters, digits, `-`, `_` and inner dots."""
-    return re.sub(r"[^\w.]+", "-", text, flags=re.ASCII).strip("-.") or "unnamed"
+    """`text` as the stem of a file name: letters, digits, `-`, `_`, `+` and inner dots."""
+    return re.sub(r"[^\w.+]+", "-", text, flags=re.ASCII).strip("-.") or "unnamed"

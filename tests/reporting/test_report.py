@@ -173,7 +173,13 @@ def test_a_format_named_twice_is_written_once(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("dist-2", "dist-2"), ("dist-2:1", "dist-2-1"), ("../x", "x"), ("é/", "unnamed")],
+    [
+        ("dist-2", "dist-2"),
+        ("dist-2:1", "dist-2-1"),
+        ("../x", "x"),
+        ("é/", "unnamed"),
+        ("a++", "a++"),
+    ],
 )
 def test_slugs(text, expected):
     assert slug(text) == expected
