@@ -28,11 +28,10 @@ from numpy.typing import NDArray
 from dialbench.neural import checkpoint
 from dialbench.nli import embedded
 from dialbench.nli.adaptation import merge
-from dialbench.nli.cache import Remembering
+from dialbench.nli.cache import CachedJudge
 from dialbench.nli.encoder import library_name
-from dialbench.nli.judge import LONGEST
+from dialbench.nli.judge import LABELS, LONGEST
 from dialbench.nli.loading import find
-from dialbench.nli.pairs import LABELS
 from dialbench.store.layout import Store
 from dialbench.text.written import written
 
@@ -107,7 +106,7 @@ def main() -> None:
     systems = systems_of(options.runs, options.limit)
     judge = find(None)
     assert judge, "install dialbench[offline]"
-    own, ours = timed(Remembering(judge), systems)
+    own, ours = timed(CachedJudge(judge), systems)
     with tempfile.TemporaryDirectory() as folder:
         other, theirs = timed(peer(Path(folder)), systems)
     fits = whole(systems)

@@ -30,7 +30,7 @@ def nli() -> None:
     type=POSITIVE,
     default=500,
     show_default=True,
-    help="Pairs made from DailyDialog, of each label, in the first of two lessons.",
+    help="Pairs made from DailyDialog, of each label, in the first of two stages.",
 )
 def train(data: Path | None, out: Path, seed: int, dialogue_pairs: int) -> None:
     """Train the adaptation of the embedded judge and write it with its card.
@@ -39,7 +39,7 @@ def train(data: Path | None, out: Path, seed: int, dialogue_pairs: int) -> None:
     `--nli OUT` judges with what was made.
     """
     from dialbench.files.folders import data_folder
-    from dialbench.nli.course import train as train_judge
+    from dialbench.nli.training.make import train as train_judge
 
     folder = data_folder(data)
     for path in train_judge(folder, out, seed=seed, dialogue=dialogue_pairs, tell=print_message):
@@ -55,6 +55,6 @@ def examine(data: Path | None, nli: str | None) -> None:
     Held-out sets, probes, dialogues, constant responses, and how far it follows people's ratings.
     """
     from dialbench.files.folders import data_folder
-    from dialbench.nli.course import examine as examine_judge
+    from dialbench.nli.training.make import examine as examine_judge
 
     print_text(examine_judge(nli, data_folder(data), print_message).rstrip())

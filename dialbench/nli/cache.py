@@ -11,15 +11,14 @@ from numpy.typing import NDArray
 
 from dialbench.errors import StorageError
 from dialbench.files.atomic import atomic_write, storing
-from dialbench.nli.judge import Judge
-from dialbench.nli.pairs import LABELS
+from dialbench.nli.judge import LABELS, Judge
 
 _PORTION = 4096
 """Pairs judged between two savings."""
 _KEY_BYTES = 16
 
 
-class Remembering:
+class CachedJudge:
     """A judge that remembers, over systems and corpora and, given a folder, over runs.
 
     Args:

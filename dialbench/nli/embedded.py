@@ -16,8 +16,7 @@ from dialbench.files.checksum import sha256_of
 from dialbench.neural import checkpoint
 from dialbench.nli.adaptation import merge
 from dialbench.nli.encoder import CrossEncoder
-from dialbench.nli.judge import Classifier, Judge
-from dialbench.nli.pairs import LABELS
+from dialbench.nli.judge import LABELS, Classifier, Judge
 
 HINT = "Install dialbench[offline], or name an NLI model with --nli."
 MISSING = "no judge: install dialbench[offline], or name an NLI model with --nli"

@@ -15,7 +15,7 @@ import torch.nn.functional as F  # noqa: N812
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from dialbench.nli.pairs import LABELS
+from dialbench.nli.judge import LABELS
 
 WORDS, POSITIONS, SEGMENTS = 30_522, 512, 2
 SIZE, WIDE, HEADS, LAYERS = 384, 1_536, 12, 6

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dialbench.errors import InputError
-from dialbench.nli.pairs import LABELS
 
+LABELS = ("entailment", "neutral", "contradiction")
+"""In the order of every judge's probabilities."""
 LONGEST = 128
 """Pieces of a pair; of longer ones the latest words are read."""
 # More do not fit into a core's cache.
@@ -117,7 +118,7 @@ def order_of(labels: dict[int, str], *, where: str) -> list[int]:
     return list(itertools.chain.from_iterable(places))
 
 
-def demand_sane(judge: Judge, *, where: str) -> None:
+def require_sane(judge: Judge, *, where: str) -> None:
     """Raises InputError unless three plain pairs come out right; wrong label orders exist."""
     found = judge([(premise, hypothesis) for premise, hypothesis, _ in KNOWN])
     for (premise, hypothesis, label), probabilities in zip(KNOWN, found, strict=True):

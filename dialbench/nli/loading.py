@@ -8,7 +8,7 @@ from typing import Any
 from dialbench.errors import InputError
 from dialbench.files.pretrained import Pretrained
 from dialbench.nli import embedded
-from dialbench.nli.judge import LONGEST, Classifier, Judge, demand_sane, order_of
+from dialbench.nli.judge import LONGEST, Classifier, Judge, order_of, require_sane
 
 _OPTION = "--nli"
 
@@ -33,7 +33,7 @@ def find(model: str | None) -> Judge | None:
     else:
         judge = _named(model)
     if judge is not None:
-        demand_sane(judge, where=f"{_OPTION} {model}" if model else "the embedded judge")
+        require_sane(judge, where=f"{_OPTION} {model}" if model else "the embedded judge")
     return judge
 
 

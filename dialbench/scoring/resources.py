@@ -103,12 +103,12 @@ def _text(path: str | Path | None) -> str | None:
 
 def _judge(model: str | None, judged: Path | None) -> dict[str, Any]:
     """The judge, which remembers what it said, or why there is none."""
-    from dialbench.nli.cache import Remembering
+    from dialbench.nli.cache import CachedJudge
     from dialbench.nli.embedded import MISSING
     from dialbench.nli.loading import find
 
     judge = find(model)
-    return {"judge": judge and Remembering(judge, judged), "missing_judge": MISSING}
+    return {"judge": judge and CachedJudge(judge, judged), "missing_judge": MISSING}
 
 
 def _tokens(split: Split | None, tokenize: Callable[[str], list[str]]) -> list[list[str]] | None:

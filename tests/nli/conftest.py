@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dialbench.nli.judge import KNOWN
-from dialbench.nli.pairs import HELD_OUT, LABELS, TRAINING
+from dialbench.nli.judge import KNOWN, LABELS
+from dialbench.nli.training.pairs import HELD_OUT, TRAINING
 
 ROWS = [
     ("The kettle is boiling.", "The water is hot.", "entailment"),

@@ -7,11 +7,11 @@ import lzma
 import numpy as np
 import pytest
 
-from dialbench.nli import calibration
 from dialbench.nli.adaptation import shifted
-from dialbench.nli.cache import Remembering
-from dialbench.nli.calibration import Offsets, Shifted, calibrate
-from dialbench.nli.pairs import DEVELOPMENT
+from dialbench.nli.cache import CachedJudge
+from dialbench.nli.training import calibration
+from dialbench.nli.training.calibration import Offsets, Shifted, calibrate
+from dialbench.nli.training.pairs import DEVELOPMENT
 from dialbench.records import Example
 
 from .conftest import DIALOGUES
@@ -72,7 +72,7 @@ def test_what_is_kept_has_the_offsets_in_its_bias():
 
 
 def calibrated(examples, lessons, **logits):
-    judge = Remembering(Table(**{"labelled": (5, 0, 0), "denied": (0, 0, 9), **logits}))
+    judge = CachedJudge(Table(**{"labelled": (5, 0, 0), "denied": (0, 0, 9), **logits}))
     return calibrate(judge, DEVELOPMENT, lessons, examples)
 
 

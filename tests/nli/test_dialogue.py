@@ -6,7 +6,8 @@ from collections import Counter
 
 import pytest
 
-from dialbench.nli.dialogue import (
+from dialbench.nli.judge import LABELS
+from dialbench.nli.training.dialogue import (
     commonplaces,
     dialogue_pairs,
     embedded,
@@ -14,7 +15,6 @@ from dialbench.nli.dialogue import (
     negation,
     reply_pairs,
 )
-from dialbench.nli.pairs import LABELS
 from dialbench.records import Dialogue
 
 from .conftest import DIALOGUES

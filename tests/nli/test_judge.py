@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from dialbench.errors import InputError
-from dialbench.nli.judge import KNOWN, LABELS, Classifier, demand_sane, order_of
+from dialbench.nli.judge import KNOWN, LABELS, Classifier, order_of, require_sane
 from dialbench.nli.loading import find
 
 PAIRS = [
@@ -67,7 +67,7 @@ def test_labels_of_other_tasks_are_refused(labels):
 
 def test_all_three_pairs_must_come_out_right(reader):
     with pytest.raises(InputError, match=r"'A person is asleep\.' neutral, not entailment"):
-        demand_sane(reader, where="--nli reader")
+        require_sane(reader, where="--nli reader")
 
 
 def test_long_texts_lose_their_first_words(checkpoint):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from dialbench.errors import InputError
-from dialbench.nli.pairs import (
+from dialbench.nli.judge import LABELS
+from dialbench.nli.training.pairs import (
     HELD_OUT,
-    LABELS,
     TRAINING,
     Pair,
     Source,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from dialbench.nli.pairs import LABELS
-from dialbench.nli.phenomena import KINDS, phenomena_pairs
+from dialbench.nli.judge import LABELS
+from dialbench.nli.training.phenomena import KINDS, phenomena_pairs
 
 
 def kinds_of(count):

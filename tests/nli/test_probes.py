@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from dialbench.nli.pairs import LABELS
-from dialbench.nli.phenomena import KINDS, phenomena_pairs
-from dialbench.nli.probes import probe, read_probes
+from dialbench.nli.judge import LABELS
+from dialbench.nli.training.phenomena import KINDS, phenomena_pairs
+from dialbench.nli.training.probes import probe, read_probes
 
 
 def test_twenty_phenomena_have_fifteen_different_pairs_each():

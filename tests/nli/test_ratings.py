@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dialbench.nli.ratings import agreement, read_rated
+from dialbench.nli.training.ratings import agreement, read_rated
 
 CONTEXT = "Where is the boat ?|||At the north pier ."
 RESPONSES = ["The boat is red .", ".", "A parrot !", "At the north pier ."]

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from dialbench.nli.rewriting import denied_opposite, opposite, other_number, swap_speaker
+from dialbench.nli.training.rewriting import denied_opposite, opposite, other_number, swap_speaker
 
 
 @pytest.mark.parametrize(

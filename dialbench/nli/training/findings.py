@@ -7,21 +7,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dialbench.nli.examination import (
+from dialbench.nli.judge import LABELS, Judge
+from dialbench.nli.training.examination import (
     CONSTANT_CONTEXTS,
     CONSTANT_METRICS,
     CONTEXTS,
     Examined,
     SameResponse,
-    Sane,
+    SanityReport,
     constants,
     examine,
     sanity,
 )
-from dialbench.nli.judge import Judge
-from dialbench.nli.pairs import HELD_OUT, LABELS
-from dialbench.nli.probes import Probed, probe
-from dialbench.nli.ratings import Agreement, agreement, read_rated
+from dialbench.nli.training.pairs import HELD_OUT
+from dialbench.nli.training.probes import Probed, probe
+from dialbench.nli.training.ratings import Agreement, agreement, read_rated
 from dialbench.records import Example
 
 _TEXT = """\
@@ -70,7 +70,7 @@ class Findings:
 
     examined: tuple[Examined, ...]
     probed: tuple[Probed, ...]
-    sane: Sane
+    sane: SanityReport
     constants: tuple[SameResponse, ...]
     agreements: tuple[Agreement, ...]
 
@@ -155,7 +155,7 @@ def _row_of_constant(one: SameResponse) -> str:
     return " | ".join((one.response, *(f"{value:+.3f}" for value in one.values)))
 
 
-def _margins(sane: Sane) -> Iterator[str]:
+def _margins(sane: SanityReport) -> Iterator[str]:
     for name, found in sane.margins:
         low, high = found.interval or (math.nan, math.nan)
         yield f"`{name}` | {found.value:+.3f} | {low:+.3f} | {high:+.3f}"

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dialbench.nli.examination import Sane, examine, sanity
 from dialbench.nli.judge import Judge
-from dialbench.nli.pairs import Source
+from dialbench.nli.training.examination import SanityReport, examine, sanity
+from dialbench.nli.training.pairs import Source
 from dialbench.records import Example
 
 STEP = 0.125
@@ -102,13 +102,15 @@ def _grid() -> list[Offsets]:
     return sorted(grid, key=lambda offsets: sum(map(abs, offsets.logits)))
 
 
-def _plausible(sane: Sane) -> bool:
+def _plausible(sane: SanityReport) -> bool:
     # A small corpus may give nothing to deny and no commonplace; NaN there.
     near = not any(abs(level) > LEVEL for _, _, level in sane.unrelated)
     return near and not any(denied > DENIED for _, _, denied in sane.denials)
 
 
-def _lower_ends(kept: Iterable[tuple[Sane, Offsets]]) -> Iterator[tuple[float, Offsets | None]]:
+def _lower_ends(
+    kept: Iterable[tuple[SanityReport, Offsets]],
+) -> Iterator[tuple[float, Offsets | None]]:
     for sane, offsets in kept:
         margin = dict(sane.margins)["ue"]
         # Few dialogues have no interval; their margin is all there is.

@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from dialbench.nli.dialogue import CONTRADICTION, ENTAILMENT, NEUTRAL, embedded
-from dialbench.nli.pairs import Pair
-from dialbench.nli.rewriting import denied_opposite, opposite, other_number, swap_speaker
+from dialbench.nli.training.dialogue import CONTRADICTION, ENTAILMENT, NEUTRAL, embedded
+from dialbench.nli.training.pairs import Pair
+from dialbench.nli.training.rewriting import denied_opposite, opposite, other_number, swap_speaker
 
 _ACTORS = (
     *("man", "woman", "boy", "girl", "child", "dog", "horse", "policeman", "farmer", "waiter"),

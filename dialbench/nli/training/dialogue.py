@@ -14,7 +14,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from dialbench.nli.pairs import LABELS, Pair
+from dialbench.nli.judge import LABELS
+from dialbench.nli.training.pairs import Pair
 from dialbench.records import Dialogue
 from dialbench.text.written import written
 

@@ -8,9 +8,9 @@ import torch
 from dialbench.errors import InputError, StorageError
 from dialbench.nli import embedded
 from dialbench.nli.adaptation import LowRank, adapt, learned, merge
-from dialbench.nli.judge import Classifier
-from dialbench.nli.pairs import LABELS, Pair
-from dialbench.nli.training import Training, TrainingSettings
+from dialbench.nli.judge import LABELS, Classifier
+from dialbench.nli.training.fitting import Training, TrainingSettings
+from dialbench.nli.training.pairs import Pair
 
 from .conftest import ROWS
 
@@ -88,7 +88,7 @@ def begin(base, tmp_path):
 
 
 def test_a_killed_training_ends_in_the_same_bits(begin, one_thread, monkeypatch):
-    monkeypatch.setattr("dialbench.nli.training.KEEP_EVERY", 1)
+    monkeypatch.setattr("dialbench.nli.training.fitting.KEEP_EVERY", 1)
     whole = {name: value.clone() for name, value in begin("whole").fit(lambda _: None).items()}
 
     def kill(progress):

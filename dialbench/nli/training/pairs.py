@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from dialbench.corpora.files import plain_or_packed, read_lines
 from dialbench.errors import InputError
+from dialbench.nli.judge import LABELS
 
-LABELS = ("entailment", "neutral", "contradiction")
 _HEADER = "premise\thypothesis\tlabel"
 
 
@@ -32,7 +32,7 @@ class Source:
         title: of the collection, for the card.
         licence: as its publisher states it.
         most: pairs of it that are taught, evenly spread over the file; None: all.
-        again: whether the second lesson draws from it too.
+        again: whether the second stage draws from it too.
     """
 
     name: str

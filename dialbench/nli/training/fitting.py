@@ -24,7 +24,7 @@ from dialbench.neural import checkpoint
 from dialbench.neural.devices import autocast, dtype_of
 from dialbench.nli.adaptation import adapt, learned
 from dialbench.nli.encoder import CrossEncoder
-from dialbench.nli.pairs import Pair
+from dialbench.nli.training.pairs import Pair
 from dialbench.records import fingerprint_of
 
 _DEVICE = "cpu"

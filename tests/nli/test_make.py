@@ -10,12 +10,12 @@ import torch
 
 from dialbench.neural import checkpoint
 from dialbench.nli import embedded
-from dialbench.nli.cache import Remembering
-from dialbench.nli.calibration import Offsets
-from dialbench.nli.examination import constants, examine, sanity
+from dialbench.nli.cache import CachedJudge
 from dialbench.nli.loading import find
-from dialbench.nli.pairs import HELD_OUT, TRAINING
-from dialbench.nli.phenomena import KINDS
+from dialbench.nli.training.calibration import Offsets
+from dialbench.nli.training.examination import constants, examine, sanity
+from dialbench.nli.training.pairs import HELD_OUT, TRAINING
+from dialbench.nli.training.phenomena import KINDS
 from dialbench.records import Example
 
 from .conftest import DIALOGUES
@@ -24,7 +24,7 @@ FEW = tuple(replace(kind, count=2) for kind in KINDS)
 
 
 def test_the_command_makes_weights_and_a_card(command, base, lessons, tmp_path, monkeypatch):
-    monkeypatch.setattr("dialbench.nli.course.KINDS", FEW)
+    monkeypatch.setattr("dialbench.nli.training.curriculum.KINDS", FEW)
     out = tmp_path / "judge"
     train = ("nli", "train", "--data", lessons, "--out", out, "--dialogue-pairs", "2")
     said = command(*train)
@@ -42,12 +42,12 @@ def test_the_command_makes_weights_and_a_card(command, base, lessons, tmp_path, 
     assert f"| {FEW[0].title} | 2 |" in text
     assert "of 300 get their label" in words
     assert "| `I see.` |" in text
-    assert said.err.count("lesson 2 of 2") == 1
+    assert said.err.count("stage 2 of 2") == 1
     assert str(tmp_path) not in text
     first = weights.read_bytes()
     again = command(*train)
     assert (again.code, weights.read_bytes(), card.read_text()) == (0, first, text)
-    monkeypatch.setattr("dialbench.nli.loading.demand_sane", lambda judge, where: None)
+    monkeypatch.setattr("dialbench.nli.loading.require_sane", lambda judge, where: None)
     assert find(str(out)).name.split("@")[1] in text
 
 
@@ -65,8 +65,8 @@ def test_the_command_makes_weights_and_a_card(command, base, lessons, tmp_path, 
 def test_the_card_says_what_was_added_to_the_logits(
     command, base, lessons, tmp_path, monkeypatch, offsets, words, logits
 ):
-    monkeypatch.setattr("dialbench.nli.course.KINDS", FEW)
-    monkeypatch.setattr("dialbench.nli.course.calibrate", lambda *arguments: offsets)
+    monkeypatch.setattr("dialbench.nli.training.curriculum.KINDS", FEW)
+    monkeypatch.setattr("dialbench.nli.training.make.calibrate", lambda *arguments: offsets)
     train = ("nli", "train", "--data", lessons, "--out", tmp_path, "--dialogue-pairs", "2")
     assert command(*train).code == 0
     assert words in (tmp_path / "minilm-l6-nli.md").read_text()
@@ -104,7 +104,7 @@ def examples():
 
 
 def test_the_sanity_suite_knows_what_it_asks(reader, examples):
-    found = sanity(Remembering(reader), examples)
+    found = sanity(CachedJudge(reader), examples)
     levels = {name: (count, level) for name, count, level in found.levels}
     assert levels["a turn, given itself"] == (6, 1.0)
     assert levels["the true next turn, given the context"][0] == 6

@@ -13,9 +13,15 @@ from numpy.typing import NDArray
 
 from dialbench.metrics.entailment import UNGUARDED, WEIGHTS, Verdicts
 from dialbench.metrics.texts import Texts
-from dialbench.nli.dialogue import CONTRADICTION, commonplaces, embedded, is_statement, negation
-from dialbench.nli.judge import Judge
-from dialbench.nli.pairs import LABELS, Source, read
+from dialbench.nli.judge import LABELS, Judge
+from dialbench.nli.training.dialogue import (
+    CONTRADICTION,
+    commonplaces,
+    embedded,
+    is_statement,
+    negation,
+)
+from dialbench.nli.training.pairs import Source, read
 from dialbench.records import Example
 from dialbench.stats.clusters import Estimate
 from dialbench.stats.effects import mean_difference
@@ -71,7 +77,7 @@ Level = tuple[str, int, float]
 
 
 @dataclass(frozen=True)
-class Sane:
+class SanityReport:
     """UE of responses of which we know what it should be.
 
     Attributes:
@@ -97,7 +103,7 @@ class Sane:
         return self.itself, *self.denials, self.following, *self.unrelated
 
 
-def sanity(judge: Judge, examples: Sequence[Example], seed: int = 1) -> Sane:
+def sanity(judge: Judge, examples: Sequence[Example], seed: int = 1) -> SanityReport:
     """The sanity suite on examples of a corpus.
 
     Args:
@@ -116,7 +122,7 @@ def sanity(judge: Judge, examples: Sequence[Example], seed: int = 1) -> Sane:
         (name, mean_difference(_measure(name, following), _measure(name, unlike), numbers))
         for name in SEPARATING
     )
-    return Sane(
+    return SanityReport(
         itself=_alone("a turn, given itself", judge, [(turn, turn) for turn in turns]),
         denials=tuple(_alone(name, judge, pairs) for name, pairs in _denied(turns)),
         following=_level("the true next turn, given the context", following),

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dialbench.corpora.files import read_lines
-from dialbench.nli.judge import Judge
-from dialbench.nli.pairs import LABELS, Pair
+from dialbench.nli.judge import LABELS, Judge
+from dialbench.nli.training.pairs import Pair
 
 _FILE = Path(__file__).with_name("probes.tsv")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
-from dialbench.nli import calibration
 from dialbench.nli.adaptation import ALPHA, RANK
-from dialbench.nli.calibration import Offsets
-from dialbench.nli.course import Course
-from dialbench.nli.examination import CONTEXTS
-from dialbench.nli.pairs import LABELS
+from dialbench.nli.judge import LABELS
+from dialbench.nli.training import calibration
+from dialbench.nli.training.calibration import Offsets
+from dialbench.nli.training.curriculum import Curriculum
+from dialbench.nli.training.examination import CONTEXTS
 
 _TEXT = """\
 # The embedded judge of utterance entailment
@@ -30,12 +30,12 @@ Values of `ue` with this judge do not compare with those of another one.
     {command}
 
 By torch {torch} on {threads} thread of a CPU with {cpu} and {dtype}. With
-another torch or processor the last bits of a sum, and so the weights, may differ. Two lessons, of
+another torch or processor the last bits of a sum, and so the weights, may differ. Two stages, of
 each one pass over those pairs that have at most
 {longest} pieces, {batch_size} a step, those of about one length together. The first has
 {first_pairs:,}, of all those below; the second {second_pairs:,}, of {again:,} of the first
 four collections' again and {made:,} made pairs. Adam; the rate rises to {learning_rate}
-({second_rate} in the second lesson) over {warmup:.0%} of the steps and falls in a straight line
+({second_rate} in the second stage) over {warmup:.0%} of the steps and falls in a straight line
 to zero; gradients are clipped at {clip}; nothing drops out; seed {seed}.
 
 {taught}
@@ -43,7 +43,7 @@ to zero; gradients are clipped at {clip}; nothing drops out; seed {seed}.
 The last row is made from the turns of DailyDialog's training split, {dialogue} pairs of each label:
 turns of two dialogues (neutral); a turn with itself or one of its statements (entailment); a
 statement with its negation (contradiction). Of a collection, pairs are left out that share a
-sentence with a premise of a held-out set. What is made for the second lesson:
+sentence with a premise of a held-out set. What is made for the second stage:
 
 {made_pairs}
 
@@ -71,25 +71,27 @@ dialogues and of commonplaces within {level} of 0, that of denials below {denied
 accuracy on SNLI dev within {losses}, on {contexts:,} contexts of DailyDialog's validation split."""
 
 
-def card(course: Course, offsets: Offsets | None, findings: str, facts: dict[str, object]) -> str:
+def card(
+    curriculum: Curriculum, offsets: Offsets | None, findings: str, facts: dict[str, object]
+) -> str:
     """The card of an adaptation.
 
     Args:
-        course: what it was taught.
+        curriculum: what it was taught.
         offsets: of its logits; None if none keep the bounds.
         findings: what it makes of what it was not taught, as Markdown.
         facts: base, file, sha256, parameters, command, torch, cpu, dtype, threads, and
-            pairs of each lesson that were short enough (`first_pairs`, `second_pairs`).
+            pairs of each stage that were short enough (`first_pairs`, `second_pairs`).
     """
-    first, second = course.lessons
+    first, second = curriculum.stages
     return _TEXT.format(
         rank=RANK,
         alpha=ALPHA,
-        taught="\n".join(_taught(course)),
+        taught="\n".join(_taught(curriculum)),
         dialogue=len(first.made) // len(LABELS),
         again=len(second.labelled),
         made=len(second.made),
-        made_pairs="\n".join(_made(course)),
+        made_pairs="\n".join(_made(curriculum)),
         second_rate=second.settings.learning_rate,
         calibrated=_calibrated(offsets),
         findings=findings,
@@ -115,16 +117,16 @@ def _range(tried: Sequence[float]) -> str:
     return f"{tried[0]:+g} to {tried[-1]:+g}"
 
 
-def _taught(course: Course) -> Iterator[str]:
+def _taught(curriculum: Curriculum) -> Iterator[str]:
     yield "| file | collection | licence | pairs |"
     yield "|---|---|---|---|"
-    for source, count in course.counts:
+    for source, count in curriculum.counts:
         yield f"| `{source.name}` | {source.title} | {source.licence} | {count:,} |"
-    yield f"| | in the manner of dialogue | CC BY-NC-SA 4.0 | {len(course.first.made):,} |"
+    yield f"| | in the manner of dialogue | CC BY-NC-SA 4.0 | {len(curriculum.first.made):,} |"
 
 
-def _made(course: Course) -> Iterator[str]:
+def _made(curriculum: Curriculum) -> Iterator[str]:
     yield "| pairs | number |"
     yield "|---|---|"
-    for title, pairs in course.made:
+    for title, pairs in curriculum.made:
         yield f"| {title} | {len(pairs):,} |"

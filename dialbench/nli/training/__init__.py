@@ -1,0 +1,1 @@
+"""How the embedded judge was made: taught, calibrated and examined."""
