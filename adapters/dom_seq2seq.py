@@ -18,7 +18,7 @@ from typing import Any, cast
 import numpy as np
 from torch import nn
 
-from dialbench.adapter import Adapter, Card, Run, first_share
+from dialbench.adapter import Adapter, Card, Run, deadline_of_first
 from dialbench.errors import SystemFailed
 from dialbench.neural.data import Batch, Encoded, Ints, Ragged
 from dialbench.neural.decoding import beam_search
@@ -107,7 +107,7 @@ class DOMSeq2Seq(LSTMAdapter):
             take(generator, weights_of(base, self))
             own = _of_domain(data, found.numpy(), domain), _of_domain(held, held_found, domain)
             size = float(held.target.lengths[held_found == domain].sum())
-            stage = replace(run, deadline=first_share(run.deadline, left - domain))
+            stage = replace(run, deadline=deadline_of_first(run.deadline, left - domain))
             lost += size * self._train(generator, *own, stage, domain)
             tokens += size
         loss = lost / tokens

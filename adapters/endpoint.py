@@ -20,7 +20,7 @@ from dialbench.adapter import Adapter, Card, Run
 from dialbench.errors import InputError, SystemFailed
 from dialbench.neural.randomness import seed_of
 from dialbench.records import Context, Decoding, fingerprint_of
-from dialbench.text.written import written
+from dialbench.text.untokenized import untokenized
 
 from .chat.client import Chat
 from .chat.ledger import Kept, Ledger
@@ -174,7 +174,7 @@ class Endpoint(Adapter):
         return seed_of(seed, "words", getattr(context, "id", "")) >> 32
 
     def _messages(self, context: Sequence[str]) -> list[dict[str, str]]:
-        turns = [written(turn) for turn in context] or [""]
+        turns = [untokenized(turn) for turn in context] or [""]
         if len(turns) % 2 == 0 and self.config.opening:
             turns.insert(0, self.config.opening)
         roles = ("user", "assistant")

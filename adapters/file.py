@@ -18,7 +18,7 @@ from dialbench.adapter import Adapter, Card, Run
 from dialbench.errors import InputError, SystemFailed
 from dialbench.files.checksum import sha256_of
 from dialbench.files.lines import PACKED
-from dialbench.files.responses import Answer, read_answers, read_plain
+from dialbench.files.responses import ResponseLine, read_plain, read_response_lines
 from dialbench.records import Context, Decoding
 from dialbench.text.tokenizer import tokenize
 
@@ -60,26 +60,27 @@ class File(Adapter):
         cls, config: FileConfig, contexts: Sequence[Context], data: Path | None = None
     ) -> Mapping[str, Any]:
         """The file's checksum, once every context has its response."""
-        _responses(config, contexts)
+        _match_responses(config, contexts)
         return {"responses": sha256_of(Path(config.path))}
 
     def respond(self, contexts: Sequence[Context], decoding: Decoding, run: Run) -> list[str]:
         """The file's responses in the order of the contexts."""
-        found, unused = _responses(self.config, contexts)
+        lines, unused = _match_responses(self.config, contexts)
         run.progress.warn(f"responses of {Path(self.config.path).name}, made elsewhere")
         if unused:
             run.progress.warn(f"{unused:,} further responses of its file answer no example here")
         return [
-            _said(answer, context.draw) for answer, context in zip(found, contexts, strict=True)
+            _response_of_draw(line, context.draw)
+            for line, context in zip(lines, contexts, strict=True)
         ]
 
 
-def _said(answer: Answer, draw: int) -> str:
-    responses = [answer.response, *answer.alternatives]
+def _response_of_draw(line: ResponseLine, draw: int) -> str:
+    responses = [line.response, *line.alternatives]
     if draw >= len(responses):
         raise SystemFailed(
             f"there are {len(responses)} responses to this context, fewer than --samples",
-            where=answer.where,
+            where=line.where,
             hint="Put further ones into 'alternatives', or ask for fewer samples.",
         )
     return responses[draw]
@@ -91,51 +92,55 @@ def _unpacked(path: str) -> Path:
     return packed.with_suffix("") if packed.suffix in PACKED else packed
 
 
-def _responses(config: FileConfig, contexts: Sequence[Context]) -> tuple[list[Answer], int]:
-    # The answer to each context, and how many answers are left over.
-    read = read_plain if _unpacked(config.path).suffix == ".txt" else read_answers
-    answers = list(read(Path(config.path), where="--models file path"))
-    if any(answer.id is not None for answer in answers):
-        found = _by_id(answers, contexts)
-    elif len(answers) == len(contexts):
-        found = list(answers)
-    elif not any(answer.context for answer in answers):
+def _match_responses(
+    config: FileConfig, contexts: Sequence[Context]
+) -> tuple[list[ResponseLine], int]:
+    # The line of each context, and how many lines are left over.
+    read = read_plain if _unpacked(config.path).suffix == ".txt" else read_response_lines
+    lines = list(read(Path(config.path), where="--models file path"))
+    if any(line.id is not None for line in lines):
+        candidates = _by_id(lines, contexts)
+    elif len(lines) == len(contexts):
+        candidates = list(lines)
+    elif not any(line.context for line in lines):
         raise InputError(
-            f"{len(answers):,} responses without id or context for {len(contexts):,} examples",
+            f"{len(lines):,} responses without id or context for {len(contexts):,} examples",
             where=config.path,
             hint="Give one for every example, in order; the whole test split is answered with "
             "--limit-test all.",
         )
     else:
-        found = _by_context(answers, contexts)
-    matched = [answer for answer in found if answer is not None]
+        candidates = _by_context(lines, contexts)
+    matched = [line for line in candidates if line is not None]
     if len(matched) < len(contexts):
-        raise _missing(answers, contexts, found)
-    for answer, context in zip(matched, contexts, strict=True):
-        _demand_same(answer, context)
-    return matched, len(answers) - len(matched)
+        raise _missing_error(lines, contexts, candidates)
+    for line, context in zip(matched, contexts, strict=True):
+        _require_same_context(line, context)
+    return matched, len(lines) - len(matched)
 
 
-def _by_id(answers: Sequence[Answer], contexts: Sequence[Context]) -> list[Answer | None]:
-    for answer in answers:
-        if answer.id is None:
+def _by_id(lines: Sequence[ResponseLine], contexts: Sequence[Context]) -> list[ResponseLine | None]:
+    for line in lines:
+        if line.id is None:
             raise InputError(
                 "this line has no id, but others have",
-                where=answer.where,
+                where=line.where,
                 hint="Give every response its example's id, or leave all ids out.",
             )
-    by_id = {answer.id: answer for answer in answers}
+    by_id = {line.id: line for line in lines}
     return [by_id.get(context.example) for context in contexts]
 
 
-def _by_context(answers: Sequence[Answer], contexts: Sequence[Context]) -> list[Answer | None]:
+def _by_context(
+    lines: Sequence[ResponseLine], contexts: Sequence[Context]
+) -> list[ResponseLine | None]:
     # Examples of the same context take their lines in order.
-    lines: dict[tuple[str, ...], deque[Answer]] = defaultdict(deque)
-    for answer in answers:
-        if answer.context:
-            lines[_words(answer.context)].append(answer)
+    by_words: dict[tuple[str, ...], deque[ResponseLine]] = defaultdict(deque)
+    for line in lines:
+        if line.context:
+            by_words[_words(line.context)].append(line)
     return [
-        same.popleft() if (same := lines.get(_words(context))) else None for context in contexts
+        same.popleft() if (same := by_words.get(_words(context))) else None for context in contexts
     ]
 
 
@@ -143,26 +148,30 @@ def _words(context: Sequence[str]) -> tuple[str, ...]:
     return tuple(" ".join(tokenize(turn)) for turn in context)
 
 
-def _demand_same(answer: Answer, context: Context) -> None:
-    shared = min(len(answer.context), len(context))
-    if shared and _words(answer.context[-shared:]) != _words(context[-shared:]):
-        by = f"the example {context.example}" if answer.id is not None else "that of its place"
+def _require_same_context(line: ResponseLine, context: Context) -> None:
+    shared = min(len(line.context), len(context))
+    if shared and _words(line.context[-shared:]) != _words(context[-shared:]):
+        by = f"the example {context.example}" if line.id is not None else "that of its place"
         raise InputError(
             f"answers another context than {by} has",
-            where=answer.where,
+            where=line.where,
             hint="Answer the test split of the same corpus, in its order or with its ids.",
         )
 
 
-def _missing(
-    answers: Sequence[Answer], contexts: Sequence[Context], found: Sequence[Answer | None]
+def _missing_error(
+    lines: Sequence[ResponseLine],
+    contexts: Sequence[Context],
+    candidates: Sequence[ResponseLine | None],
 ) -> InputError:
-    gap = found.index(None)
-    count = sum(answer is None for answer in found)
-    used = {id(answer) for answer in found}
-    stray = next((answer for answer in answers if id(answer) not in used), answers[-1])
+    gap = candidates.index(None)
+    count = sum(line is None for line in candidates)
+    used = {id(line) for line in candidates}
+    stray = next((line for line in lines if id(line) not in used), lines[-1])
     foreign = "this line answers no example, and " if id(stray) not in used else ""
-    hint = f"Add them, or answer the first {gap:,} only with --limit-test {gap}." if gap else _ADD
+    hint = (
+        f"Add them, or answer the first {gap:,} only with --limit-test {gap}." if gap else _ADD_HINT
+    )
     return InputError(
         f"{foreign}{count:,} of {len(contexts):,} examples have no response in the file, "
         f"the first being {contexts[gap].example}",
@@ -171,4 +180,4 @@ def _missing(
     )
 
 
-_ADD = "Give every response the id or the context of the example it answers."
+_ADD_HINT = "Give every response the id or the context of the example it answers."

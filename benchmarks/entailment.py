@@ -33,7 +33,7 @@ from dialbench.nli.encoder import library_name
 from dialbench.nli.judge import LABELS, LONGEST
 from dialbench.nli.loading import find
 from dialbench.store.layout import Store
-from dialbench.text.written import written
+from dialbench.text.untokenized import untokenized
 
 Pairs = list[tuple[str, str]]
 Judge = Callable[[Pairs], NDArray[np.floating]]
@@ -48,7 +48,12 @@ def systems_of(runs: Path, limit: int) -> list[Pairs]:
             responses = store.read_responses(job)
             answered = list(zip(responses.examples, responses.texts, strict=True))[:limit]
             found.append(
-                [(written(t), written(r)) for e, r in answered if r.strip() for t in e.context]
+                [
+                    (untokenized(t), untokenized(r))
+                    for e, r in answered
+                    if r.strip()
+                    for t in e.context
+                ]
             )
     return found
 

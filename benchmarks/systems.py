@@ -144,7 +144,7 @@ class Side:
     def __init__(self, adapter: Any, split: Split, device: str, answers: int) -> None:
         config, before = adapter.config, allocated(device)
         self.adapter, self.device = adapter, device
-        self.contexts = [example.blind() for example in split[:answers]]
+        self.contexts = [example.as_context() for example in split[:answers]]
         self.run = Run(1, device, Path(tempfile.mkdtemp()))
         adapter.vocabulary = build_vocabulary(split, config.vocabulary)
         self.model = adapter._fresh_model(self.run)

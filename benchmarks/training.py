@@ -61,7 +61,7 @@ def main() -> None:
     vocabulary = build_vocabulary(corpus.train, 20_000)
     config = TransformerConfig()
     data = encode_split(train, vocabulary, config.context_tokens, config.response_tokens)
-    contexts = [example.blind() for example in corpus.test[: arguments.answers]]
+    contexts = [example.as_context() for example in corpus.test[: arguments.answers]]
     test = encode(contexts, vocabulary, config.context_tokens)
     model = TransformerModel(config, len(vocabulary))
     sides: dict[str, Callable[[], float]] = {

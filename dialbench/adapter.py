@@ -23,21 +23,21 @@ from dialbench.records import Context, Decoding, Split
 
 
 class Progress:
-    """Where a system reports what it is doing; this one says nothing."""
+    """Where a system reports its progress; this class ignores it."""
 
     def update(self, stage: str, **numbers: float) -> None:
-        """Tells how far `stage` ("train", "respond", ...) is: epoch, step, steps, loss, rate."""
+        """Reports how far `stage` ("train", "respond", ...) is: epoch, step, steps, loss, rate."""
 
     def warn(self, text: str) -> None:
-        """Tells something that belongs into the notes of every table with this system."""
+        """Adds a warning to the notes of every table with this system."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """The circumstances of one training or answering.
+    """The settings of one training run or of one round of responses.
 
     Attributes:
-        seed: from which everything random derives.
+        seed: of everything random.
         device: a torch device name, already resolved ("cpu", "cuda").
         folder: the system's own durable folder; what it leaves there survives a kill.
         settings: the preset's values for systems (sizes, epochs, ...), by config field name.
@@ -63,8 +63,8 @@ class Run:
         return self.deadline is not None and time.time() >= self.deadline
 
 
-def first_share(deadline: float | None, parts: int) -> float | None:
-    """When the first of so many must end that share the time until `deadline`; None for never."""
+def deadline_of_first(deadline: float | None, parts: int) -> float | None:
+    """The end of the first of `parts` equal shares of the time until `deadline`; None for never."""
     if deadline is None:
         return None
     now = time.time()
@@ -96,14 +96,14 @@ class Adapter:
         card: what it is and where it comes from.
         Config: a frozen dataclass; every field is an option `name[field=value]`, its default
             the paper's value.
-        version: raised when a change of the code changes what the system answers.
+        version: raised when a change of the code changes the system's responses.
         ranked: False for what tables show for comparison only, without marks and below the others:
             the sanity panel and its upper bound.
         oracle: True only where contexts must carry their references.
         finished: True only where the responses are there before the run, so that no preset needs
             to limit how many are asked for.
-        speed_options: options that change how fast it answers, never what.
-        titled_options: options that `title` tells, so that the row's name does not repeat them.
+        speed_options: options that change how fast it responds, never what.
+        titled_options: options that `title` contains, so that the row's name does not repeat them.
     """
 
     name: ClassVar[str] = ""
@@ -122,13 +122,12 @@ class Adapter:
     def fit(self, train: Split, valid: Split, run: Run) -> None:
         """Learns from the training split; by default there is nothing to learn.
 
-        Whatever is written under `run.folder` is there again after an interruption, so a long
-        training resumes from it.
+        Files under `run.folder` survive an interruption, so a long training run can resume.
         """
 
     def respond(self, contexts: Sequence[Context], decoding: Decoding, run: Run) -> list[str]:
         """One response for each context, in order; an empty string is a valid response."""
-        raise NotImplementedError(f"{type(self).__name__} does not say how to respond")
+        raise NotImplementedError(f"{type(self).__name__} does not define respond")
 
     def save(self, folder: Path) -> None:
         """Writes what `load` needs: safetensors and JSON, never pickle."""
@@ -155,7 +154,7 @@ class Adapter:
 
         Args:
             config: the full configuration.
-            contexts: what will have to be answered.
+            contexts: those to respond to.
             data: as of `Run`.
 
         Returns:
@@ -173,12 +172,12 @@ class Adapter:
 
     @classmethod
     def supports(cls, decoding: Decoding) -> bool:
-        """Whether the system can answer with this decoding; what draws no words ignores it."""
+        """Whether the system can respond with this decoding; those that draw no words ignore it."""
         return True
 
     @classmethod
     def seeded(cls, decoding: Decoding) -> bool:
-        """Whether the seed may change what it answers.
+        """Whether the seed may change the responses.
 
         Where it does not, a system that costs money or time is asked under one seed only, and the
         others have the same responses.
@@ -195,7 +194,7 @@ class Adapter:
         return None
 
     def circumstances(self, run: Run) -> Mapping[str, Any]:
-        """What low-precision near-ties may depend on: device, dtype, threads, batch size."""
+        """What may decide near-ties in low precision: device, dtype, threads, batch size."""
         return {"device": "cpu"}
 
     def curve(self) -> Sequence[Mapping[str, float]]:
@@ -207,7 +206,7 @@ class Adapter:
         return None
 
     def set_state(self, state: Any) -> None:
-        """Takes back what `state` gave."""
+        """Restores what `state` returned."""
 
     def facts(self) -> Mapping[str, Any]:
         """What a reader may want to know of the trained system, e.g. parameter counts."""

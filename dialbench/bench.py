@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from dialbench.records import Result, Table
 from dialbench.reporting.formats.names import FORMATS
 from dialbench.running import local, processes
-from dialbench.running.plan import Plan, Request, setting_of
+from dialbench.running.plan import Plan, Request, comparison_key
 from dialbench.running.progress import Board, Mode
 from dialbench.running.worker import Overwrite, Worker
 from dialbench.store.layout import Store
@@ -161,13 +161,13 @@ def _report(
 def _comparable(plan: Plan, store: Store) -> list[Result]:
     # Rows of earlier runs on the same examples stand in the same table, unless the system has
     # since been planned with other options.
-    settings = {setting_of(task.job) for task in plan.tasks}
+    settings = {comparison_key(task.job) for task in plan.tasks}
     planned = {task.job.fingerprint for task in plan.tasks}
     training = {(task.job.system, task.job.corpus): task.job.training for task in plan.tasks}
     return [
         result
         for result in store.results()
         if (job := result.job).fingerprint not in planned
-        and setting_of(job) in settings
+        and comparison_key(job) in settings
         and training.get((job.system, job.corpus), job.training) == job.training
     ]

@@ -1,4 +1,4 @@
-"""What can go wrong, said so that the user knows what, where and how to mend it."""
+"""Errors for the user: what is wrong, where, and how to fix it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 
 class DialbenchError(Exception):
-    """A mistake that the user can mend; printed as one line, never as a traceback.
+    """A mistake that the user can fix; printed as one line, never as a traceback.
 
     Args:
         what: what is wrong, as a sentence without its full stop.

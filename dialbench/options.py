@@ -27,7 +27,7 @@ class Help:
     metavar: str | None = None
 
 
-_BEYOND = {int: 10**18, float: math.inf}
+_LIMITS = {int: 10**18, float: math.inf}
 
 
 def split_outside_brackets(text: str) -> list[str]:
@@ -42,38 +42,38 @@ def parse_options(config: type, text: str, *, where: str) -> dict[str, Any]:
     Raises:
         InputError: a key is unknown or written twice, or a value is not of the field's type.
     """
-    kinds = typing.get_type_hints(config)
-    order = [f.name for f in dataclasses.fields(config)]
+    types_by_name = typing.get_type_hints(config)
+    known = [f.name for f in dataclasses.fields(config)]
     options: dict[str, Any] = {}
     for item in split_outside_brackets(text):
-        key, sign, value = (part.strip() for part in item.partition("="))
-        if key not in order:
-            raise UnknownName.of("option", key, order, where=where)
-        if not sign or key in options:
-            fault = "is given twice" if sign else "has no value"
+        key, equals, value = (part.strip() for part in item.partition("="))
+        if key not in known:
+            raise UnknownName.of("option", key, known, where=where)
+        if not equals or key in options:
+            fault = "is given twice" if equals else "has no value"
             raise InputError(f"option {key!r} {fault}", where=where, hint=f"Write {key}=VALUE.")
-        options[key] = _coerce(kinds[key], value, f"{where} {key}")
-    return {key: options[key] for key in order if key in options}
+        options[key] = _coerce(types_by_name[key], value, f"{where} {key}")
+    return {key: options[key] for key in known if key in options}
 
 
 def write_options(options: Mapping[str, Any]) -> str:
     """`[key=value,...]` as users write it; nothing where there are no options."""
-    written = ",".join(f"{key}={_plain(value)}" for key, value in options.items())
+    written = ",".join(f"{key}={_as_written(value)}" for key, value in options.items())
     return f"[{written}]" if written else ""
 
 
-def checked_value(kind: Any, value: Any, where: str) -> Any:
-    """A value of a preset or a suite, if the command line would take it for an option of `kind`.
+def check_option_value(kind: Any, value: Any, where: str) -> Any:
+    """Returns a value of a preset or a suite that the command line would accept for type `kind`.
 
     Raises:
         InputError: it would not.
     """
     if not isinstance(value, bool | int | float | str):
-        kind_of_value = type(value).__name__
-        raise InputError(f"a {kind_of_value} is no value of an option", where=where)
-    read = _coerce(kind, _plain(value), where)
+        type_name = type(value).__name__
+        raise InputError(f"a {type_name} is not a value of an option", where=where)
+    parsed = _coerce(kind, _as_written(value), where)
     # A whole number that stands for a float stays one: fingerprints tell 1 from 1.0.
-    return value if isinstance(read, float) and read == value else read
+    return value if isinstance(parsed, float) and parsed == value else parsed
 
 
 def _coerce(kind: Any, text: str, where: str) -> Any:
@@ -101,13 +101,13 @@ def _number(kind: type[int] | type[float], text: str, where: str) -> float:
         number = kind(text)
     except ValueError:
         raise InputError(f"{text!r} is not {name}", where=where) from None
-    if not abs(number) < _BEYOND[kind]:
+    if not abs(number) < _LIMITS[kind]:
         size = " of at most 18 digits" if kind is int else ""
         raise InputError(f"{text!r} is not {name}{size}", where=where)
     return number
 
 
-def _plain(value: Any) -> str:
+def _as_written(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)

@@ -1,4 +1,4 @@
-"""The few types that travel through the house, from a conversation to a row of a table."""
+"""The few types that pass between packages, from a conversation to a row of a table."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class Dialogue:
 
 
 class Context(tuple[str, ...]):
-    """What a system is given to answer: the turns so far, oldest first.
+    """What a system responds to: the turns so far, oldest first.
 
-    A plain tuple of strings that also knows the `id` from which everything drawn at random for
-    this answer derives: that of its `example`, followed by `#k` for the k-th further answer
-    (`draw`) to the same context. `references` is empty for every system but an oracle (an upper
+    A plain tuple of strings that also knows the `id` that seeds everything random
+    about this response: the `example`'s, followed by `#k` for the k-th further response (`draw`)
+    to the same context. `references` is empty for every system but an oracle (an upper
     bound).
     """
 
@@ -72,16 +72,16 @@ class Example:
     context: tuple[str, ...]
     references: tuple[str, ...]
 
-    def blind(self, draw: int = 0) -> Context:
+    def as_context(self, draw: int = 0) -> Context:
         """The context alone, as a system sees it; see `Context` for `draw`."""
         return Context(self.context, self.id, draw=draw)
 
-    def open(self, draw: int = 0) -> Context:
+    def as_context_with_references(self, draw: int = 0) -> Context:
         """The context with its references, for oracles only."""
         return Context(self.context, self.id, self.references, draw)
 
 
-Answers = tuple[Example, str, *tuple[str, ...]]
+ExampleResponses = tuple[Example, str, *tuple[str, ...]]
 """An example, the response to its context, and further ones if several were drawn."""
 
 
@@ -175,7 +175,7 @@ class Job:
 
     `training` and `answering` hold everything that can change the trained weights and the
     responses respectively (options, preset values, data checksum, limits, versions), as
-    JSON-like values. Jobs with the same `training_fingerprint` share one training.
+    JSON-like values. Jobs with the same `training_fingerprint` share one training run.
     """
 
     system: str
@@ -188,7 +188,7 @@ class Job:
 
     @cached_property
     def training_fingerprint(self) -> str:
-        """Names the trained system: 64 hex digits."""
+        """The name of the trained system: 64 hex digits."""
         return fingerprint_of(
             {
                 "system": self.system,
@@ -200,7 +200,7 @@ class Job:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Names the responses: 64 hex digits."""
+        """The name of the responses: 64 hex digits."""
         return fingerprint_of(
             {
                 "trained": self.training_fingerprint,
@@ -215,7 +215,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Responses:
-    """The answers of one job, one text for each example, in corpus order.
+    """The responses of one job, one text for each example, in corpus order.
 
     Attributes:
         seconds: what `texts` took.
@@ -236,7 +236,7 @@ class Responses:
         if self.alternatives and len(self.examples) != len(self.alternatives):
             raise ValueError(f"alternatives for {len(self.alternatives)} of the examples only")
 
-    def answers(self) -> Iterator[Answers]:
+    def by_example(self) -> Iterator[ExampleResponses]:
         """Each example with its texts."""
         others = self.alternatives or repeat(())
         for example, text, further in zip(self.examples, self.texts, others, strict=False):
@@ -250,8 +250,8 @@ class Tally:
     Attributes:
         formula: the name of the function of the summed counts that gives the value.
         sums: (dialogues, k) numbers that are added up.
-        codes: for each kind of n-gram whose number of different ones matters: (n-grams,) what
-            stands in a dialogue, once each; equal codes are equal n-grams, in any two tallies.
+        codes: for each kind of n-gram whose number of distinct ones matters: (n-grams,) those of
+            each dialogue, once each; equal codes are equal n-grams, in any two tallies.
         owners: for each kind: (n-grams,) the number of the dialogue each stands in.
         parameters: further numbers that the formula takes.
     """
@@ -265,17 +265,17 @@ class Tally:
 
 @dataclass(frozen=True)
 class Score:
-    """The value of one measure over a set of responses.
+    """The value of one metric over a set of responses.
 
     Attributes:
-        value: a fraction, a length or an index as the measure defines; NaN = not available.
+        value: a fraction, a length or an index as the metric defines; NaN = not available.
         n: how many responses the value rests on.
-        signature: says which measure exactly; values of different signatures do not compare.
+        signature: says which metric exactly; values of different signatures do not compare.
         per_response: (responses,) values that a paired test may use, NaN where an example was
-            left out; None where the measure exists for a whole set only.
+            left out; None where the metric exists for a whole set only.
         dialogues: (responses,) number of the dialogue of each of these; None if not known.
         parts: (groups,) what each group of whole dialogues contributes, as if the value were a
-            mean over groups (pseudo-values of the jackknife); NaN where there is no telling.
+            mean over groups (pseudo-values of the jackknife); NaN where it is undefined.
         shares: (groups,) share of all responses that lies in each group.
         joint: (pairs,) what pairs of groups contribute together beyond either alone.
         tally: counts by dialogue for swapping the responses of two systems; None where the
@@ -337,7 +337,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: one measure under one signature.
+    """A column: one metric under one signature.
 
     `unranked` says why nothing is marked in it although one direction is better; empty otherwise.
     """

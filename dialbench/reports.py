@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dialbench.records import Result, Table
 from dialbench.reporting.defaults import DEFAULT_ALPHA
 from dialbench.reporting.formats.names import FORMATS
-from dialbench.running.plan import setting_of
+from dialbench.running.plan import comparison_key
 from dialbench.store.layout import Store
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def report(
     results = store.require_results()
     settings: dict[str, list[Result]] = {}
     for result in results:
-        settings.setdefault(setting_of(result.job), []).append(result)
+        settings.setdefault(comparison_key(result.job), []).append(result)
     tables = []
     for group in settings.values():
         names = dict.fromkeys(name for result in group for name in result.scores)

@@ -1,4 +1,4 @@
-"""Systems by name: the registry, which finds them, and a system with its options.
+"""Systems by name: the registry of adapters, and a system with its options.
 
 Systems are found through the entry-point group `dialbench.adapters` or in a plug-in file.
 """
@@ -18,10 +18,15 @@ from typing import Any
 
 from dialbench.adapter import Adapter
 from dialbench.errors import InputError, UnknownName, first_line
-from dialbench.options import checked_value, parse_options, split_outside_brackets, write_options
+from dialbench.options import (
+    check_option_value,
+    parse_options,
+    split_outside_brackets,
+    write_options,
+)
 
 GROUP = "dialbench.adapters"
-_UNKNOWN = object()
+_NO_SUCH_OPTION = object()
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,7 @@ class System:
             f.name: value
             for f in dataclasses.fields(adapter.Config)
             if f.name not in adapter.speed_options
-            and (value := getattr(config, f.name, _UNKNOWN)) is not _UNKNOWN
+            and (value := getattr(config, f.name, _NO_SUCH_OPTION)) is not _NO_SUCH_OPTION
             and value != settings.get(f.name, f.default)
         }
         return System(adapter.name + write_options(options), adapter, options)
@@ -66,21 +71,23 @@ class System:
             InputError: a value is not of its option's type, or they do not fit together.
         """
         try:
-            return self.adapter.Config(**{**self.concerned(settings), **self.options})
+            return self.adapter.Config(**{**self.applicable_settings(settings), **self.options})
         except ValueError as error:
             raise InputError(f"{self.name}: {error}", where="--models") from None
 
-    def concerned(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+    def applicable_settings(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """The settings that are options of this system, as its config takes them.
 
         Raises:
             InputError: a value is not of its option's type.
         """
-        kinds = typing.get_type_hints(self.adapter.Config)
+        types_by_name = typing.get_type_hints(self.adapter.Config)
         return {
-            key: checked_value(kinds[key], value, f"[system] {key} of {self.adapter.name}")
+            key: check_option_value(
+                types_by_name[key], value, f"[system] {key} of {self.adapter.name}"
+            )
             for key, value in settings.items()
-            if key in kinds
+            if key in types_by_name
         }
 
 
@@ -98,8 +105,8 @@ class Registry:
     """
 
     def __init__(self, plugins: Iterable[Path] = ()) -> None:
-        points = importlib.metadata.entry_points(group=GROUP)
-        self._points = {point.name: point for point in points}
+        entry_points = importlib.metadata.entry_points(group=GROUP)
+        self._entry_points = {point.name: point for point in entry_points}
         self._classes: dict[str, type[Adapter]] = {}
         self.broken: dict[str, str] = {}
         for path in plugins:
@@ -107,7 +114,7 @@ class Registry:
 
     def names(self) -> list[str]:
         """All names, systems that failed to load left out."""
-        return sorted((set(self._points) | set(self._classes)) - set(self.broken))
+        return sorted((set(self._entry_points) | set(self._classes)) - set(self.broken))
 
     def get(self, name: str, *, where: str = "--models") -> type[Adapter]:
         """The adapter class called `name`.
@@ -117,12 +124,12 @@ class Registry:
             InputError: it exists but cannot be imported.
         """
         if name not in self._classes:
-            if name not in self._points:
+            if name not in self._entry_points:
                 raise UnknownName.of("model", name, self.names(), where=where)
             try:
-                loaded = self._points[name].load()
+                loaded = self._entry_points[name].load()
                 if not (isinstance(loaded, type) and issubclass(loaded, Adapter)):
-                    raise TypeError(f"{self._points[name].value} is not an Adapter")
+                    raise TypeError(f"{self._entry_points[name].value} is not an Adapter")
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # a package may call exit() where it is imported
@@ -131,7 +138,7 @@ class Registry:
                 raise InputError(
                     f"model {name!r} cannot be loaded ({reason})",
                     where=where,
-                    hint="Mend or uninstall the package that registers it.",
+                    hint="Fix or uninstall the package that registers it.",
                 ) from error
             self._classes[name] = loaded
         return self._classes[name]
@@ -181,8 +188,8 @@ class Registry:
 
     def _add_plugin(self, path: Path) -> None:
         try:
-            found = list(_adapters_of(path))
-            if not found:
+            adapters = list(_adapters_of(path))
+            if not adapters:
                 raise TypeError("it defines no Adapter subclass with a name")
         except KeyboardInterrupt:
             raise
@@ -192,7 +199,7 @@ class Registry:
                 where="--plugin",
                 hint="Fix the file or leave it out.",
             ) from error
-        for adapter in found:
+        for adapter in adapters:
             self._classes[adapter.name] = adapter
 
 

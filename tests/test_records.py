@@ -85,7 +85,7 @@ def test_a_job_reads_well_and_can_be_sent_to_another_process() -> None:
 
 def test_a_system_sees_no_references_and_an_oracle_does() -> None:
     example = Example("e", "d", ("hi", "hello"), ("bye", "see you"))
-    blind, opened = example.blind(), example.open()
+    blind, opened = example.as_context(), example.as_context_with_references()
     assert tuple(blind) == tuple(opened) == ("hi", "hello")
     assert (blind.id, blind.references) == ("e", ())
     assert (opened.id, opened.references) == ("e", ("bye", "see you"))
@@ -164,17 +164,17 @@ def test_there_is_one_response_for_each_example() -> None:
 def test_alternatives_follow_the_response_to_their_example() -> None:
     one, other = Example("e", "d", ("hi",), ()), Example("f", "d", ("hi",), ())
     alone = Responses(JOB, [one, other], ["yes", "no"], 1.0, "cpu")
-    assert list(alone.answers()) == [(one, "yes"), (other, "no")]
+    assert list(alone.by_example()) == [(one, "yes"), (other, "no")]
     drawn = replace(alone, alternatives=[("a", "b"), ("c", "d")])
-    assert list(drawn.answers()) == [(one, "yes", "a", "b"), (other, "no", "c", "d")]
+    assert list(drawn.by_example()) == [(one, "yes", "a", "b"), (other, "no", "c", "d")]
     with pytest.raises(ValueError, match="alternatives for 1 of the examples only"):
         replace(alone, alternatives=[("a",)])
 
 
 def test_every_further_draw_has_an_id_of_its_own() -> None:
     example = Example("e", "d", ("hi",), ("hello",))
-    assert [example.blind(draw).id for draw in range(3)] == ["e", "e#1", "e#2"]
-    assert example.blind(2).references == ()
+    assert [example.as_context(draw).id for draw in range(3)] == ["e", "e#1", "e#2"]
+    assert example.as_context(2).references == ()
     assert (example.open(1).id, example.open(1).references) == ("e#1", ("hello",))
 
 

@@ -203,7 +203,9 @@ class Chat:
             )
         try:
             # Twice, since JSON may hold half a surrogate pair, which no file takes.
-            whole = _unicode(json.dumps(loads(answer.text, halves=True), ensure_ascii=False))
+            whole = _unicode(
+                json.dumps(loads(answer.text, lone_surrogates=True), ensure_ascii=False)
+            )
             completion = _Completion.model_validate_json(whole)
         except ValueError:
             raise _Transient(_NO_COMPLETION) from None
@@ -216,7 +218,7 @@ class Chat:
 def _message(text: str) -> str:
     # What servers put around their message differs; where none is found, all of it is told.
     try:
-        value = loads(text, halves=True)
+        value = loads(text, lone_surrogates=True)
         error = value.get("error", value)
         return str(error.get("message", text) if isinstance(error, dict) else error)
     except (ValueError, AttributeError):

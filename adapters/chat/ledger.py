@@ -12,7 +12,7 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dialbench.errors import StorageError
-from dialbench.files.atomic import storing
+from dialbench.files.atomic import storage_errors
 
 
 class Kept(BaseModel):
@@ -40,7 +40,7 @@ class Ledger:
         self.path = path
         self.kept: dict[str, Kept] = {}
         self._lock = threading.Lock()
-        with storing(path):
+        with storage_errors(path):
             self._file = path.open("a+b", buffering=0)
         try:
             self._read()
@@ -67,7 +67,7 @@ class Ledger:
             StorageError: the disk refuses.
         """
         line = json.dumps(answer.model_dump(), ensure_ascii=False).encode("utf-8") + b"\n"
-        with self._lock, storing(self.path):
+        with self._lock, storage_errors(self.path):
             before = self._file.tell()
             try:
                 while line:
@@ -79,7 +79,7 @@ class Ledger:
             self.kept[answer.key] = answer
 
     def _read(self) -> None:
-        with storing(self.path):
+        with storage_errors(self.path):
             self._file.seek(0)
             content = self._file.read()
             whole = content.rfind(b"\n") + 1

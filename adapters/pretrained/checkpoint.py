@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from dialbench.files.pretrained import Pretrained
+from dialbench.text.untokenized import untokenized
 from dialbench.text.vocabulary import SPECIALS, Vocabulary
-from dialbench.text.written import written
 
 _CAUSAL = {"attention_mask", "logits_to_keep", "past_key_values", "position_ids"}
 _SEQ2SEQ = {"attention_mask", "encoder_outputs", "decoder_input_ids", "past_key_values"}
@@ -126,7 +126,7 @@ class Pieces(Vocabulary):
 
     def read(self, text: str) -> list[int]:
         """Numbers of the tokens of a text."""
-        text = written(text)
+        text = untokenized(text)
         numbers = self.tokenizer.encode(text, add_special_tokens=False, verbose=False)
         return [number + len(SPECIALS) for number in numbers]
 

@@ -112,7 +112,7 @@ def _measured(
     assert isinstance(adapter, NeuralAdapter)
     assert adapter.model is not None
     run = Run(task.job.seed, device, store.root, task.preset.system)
-    contexts = [example.blind() for example in task.dataset.test]
+    contexts = [example.as_context() for example in task.dataset.test]
     texts = adapter.respond(contexts, task.job.decoding, run)
     c = adapter.config
     data = encode_split(task.dataset.valid, adapter.vocabulary, c.context_tokens, c.response_tokens)

@@ -16,7 +16,7 @@ from dialbench.corpora.base import card, names
 from dialbench.errors import InputError
 from dialbench.metrics.system import SYSTEM_METRICS
 from dialbench.records import Result
-from dialbench.store.baselines import Baseline, Entry, Provenance, ResponseFields, key_of
+from dialbench.store.baselines import Baseline, Entry, Provenance, ResponseFields, examples_key
 from dialbench.store.layout import Store
 from dialbench.store.schema import JobFields
 from dialbench.store.scores import fields_of
@@ -99,8 +99,8 @@ def _entry(store: Store, result: Result, examples: dict[str, list[str]]) -> Entr
     if answered:
         stored = store.read_responses(job)
         ids = [example.id for example in stored.examples]
-        responses = ResponseFields.of(stored, key_of(ids))
-        examples[key_of(ids)] = ids
+        responses = ResponseFields.of(stored, examples_key(ids))
+        examples[examples_key(ids)] = ids
     return Entry(
         job=JobFields.of(job),
         label=result.label,

@@ -38,7 +38,7 @@ def systems(
 
 def _system(system: System, settings: Mapping[str, Any]) -> dict[str, Any]:
     adapter = system.adapter
-    system.concerned(settings)
+    system.applicable_settings(settings)
     options = {f.name: f.default for f in dataclasses.fields(adapter.Config)}
     return {
         "name": system.name,

@@ -1,4 +1,4 @@
-"""Reading text files from outside, plain or xz-packed, with file and line in every complaint."""
+"""Reading text files from outside, plain or xz-packed, with file and line in every error."""
 
 from __future__ import annotations
 

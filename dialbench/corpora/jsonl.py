@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from dialbench.corpora.contents import Card, Contents, Item
 from dialbench.corpora.files import SPLITS, read_lines, split_files
 from dialbench.errors import InputError
-from dialbench.files.lines import hint_for
+from dialbench.files.lines import json_hint
 from dialbench.files.validation import first_fault
 from dialbench.records import Dialogue, Example
 
@@ -182,7 +182,7 @@ def _validated(text: str, where: str) -> _Line:
     except ValidationError as error:
         fault = first_fault(error)
         what = f"{fault.field}: {fault.message}" if fault.field else fault.message
-        raise InputError(what, where=where, hint=hint_for(fault.message, _FORM)) from None
+        raise InputError(what, where=where, hint=json_hint(fault.message, _FORM)) from None
 
 
 def _dialogue_id(item: Item) -> str:

@@ -1,1 +1,1 @@
-"""Files: written whole or not at all, read with file and line in every complaint."""
+"""Files: written whole or not at all, read with file and line in every error."""

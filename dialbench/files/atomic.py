@@ -1,6 +1,6 @@
-"""Files and folders that are there whole or not at all, whenever the process dies.
+"""Files and folders that exist whole or not at all, whenever the process dies.
 
-Everything is written aside in the same folder, flushed to the disk, and renamed into place.
+Everything is written under a temporary name, flushed to the disk, and renamed.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from typing import BinaryIO
 
 from dialbench.errors import StorageError
 
-_ASIDE = re.compile(r"\..+\.[0-9a-f]{8}\.dialbench-new")
+_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{8}\.dialbench-new")
 _OLD = re.compile(r"\.(.+)\.dialbench-old")
-_FULL = "Free some space or choose another --out."
-_CLOSED = "Choose a folder that can be written with --out."
+_HINT_FULL = "Free some space or choose another --out."
+_HINT_READ_ONLY = "Choose a folder that can be written with --out."
 _HINTS = {
-    errno.ENOSPC: _FULL,
-    errno.EDQUOT: _FULL,
-    errno.EACCES: _CLOSED,
-    errno.EPERM: _CLOSED,
-    errno.EROFS: _CLOSED,
+    errno.ENOSPC: _HINT_FULL,
+    errno.EDQUOT: _HINT_FULL,
+    errno.EACCES: _HINT_READ_ONLY,
+    errno.EPERM: _HINT_READ_ONLY,
+    errno.EROFS: _HINT_READ_ONLY,
     errno.ENOTDIR: "A file stands where a folder is needed: move it or choose another --out.",
     errno.EEXIST: "A file stands where a folder is needed: move it or choose another --out.",
     errno.ENOENT: "It was deleted meanwhile, or its folder was: run again.",
@@ -34,8 +34,8 @@ _HINTS = {
 
 
 @contextmanager
-def storing(path: Path) -> Iterator[None]:
-    """Turns what the operating system refuses into a StorageError that names the path."""
+def storage_errors(path: Path) -> Iterator[None]:
+    """Turns an OSError into a StorageError that names the path."""
     try:
         yield
     except OSError as error:
@@ -51,18 +51,18 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
     Raises:
         StorageError: the disk is full or does not let it be written; what was there stays.
     """
-    aside = _aside(path)
-    with storing(path):
+    temporary = _temporary_path(path)
+    with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with aside.open("xb") as file:
+            with temporary.open("xb") as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(aside, path)
+            os.replace(temporary, path)
         except BaseException:
             with suppress(OSError):
-                aside.unlink()
+                temporary.unlink()
             raise
         _sync_folder(path.parent)
 
@@ -81,49 +81,49 @@ def atomic_write(path: Path, data: str | bytes) -> None:
 def atomic_folder(path: Path) -> Iterator[Path]:
     """An empty folder that becomes `path` when the block ends without an error.
 
-    An older folder steps aside for the instant between two renames; a process killed just then
-    leaves it under a `.dialbench-old` name, from which `sweep` brings it back.
+    An older folder is renamed away between two renames; a process killed just then leaves it
+    under a `.dialbench-old` name, from which `remove_leftovers` restores it.
 
     Raises:
         StorageError: the disk is full or does not let it be written; what was there stays.
     """
-    aside = _aside(path)
-    with storing(path):
+    temporary = _temporary_path(path)
+    with storage_errors(path):
         try:
-            aside.mkdir(parents=True)
-            yield aside
-            _sync_tree(aside)
-            _put_in_place(aside, path)
+            temporary.mkdir(parents=True)
+            yield temporary
+            _sync_tree(temporary)
+            _replace_folder(temporary, path)
         except BaseException:
-            shutil.rmtree(aside, ignore_errors=True)
+            shutil.rmtree(temporary, ignore_errors=True)
             raise
 
 
-def sweep(folder: Path) -> None:
-    """Clears what killed processes left in `folder`: temporary names go, old folders return.
+def remove_leftovers(folder: Path) -> None:
+    """Clears what killed processes left: deletes temporary names, restores old folders.
 
     To be called by the only writer, since it cannot tell a dead process's files from a live one's.
     """
-    with storing(folder):
+    with storage_errors(folder):
         for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-            if _ASIDE.fullmatch(path.name):
+            if _TEMPORARY.fullmatch(path.name):
                 _remove(path)
             elif old := _OLD.fullmatch(path.name):
-                place = path.with_name(old[1])
-                _remove(path) if place.exists() else path.rename(place)
+                original = path.with_name(old[1])
+                _remove(path) if original.exists() else path.rename(original)
 
 
-def _aside(path: Path) -> Path:
+def _temporary_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}.dialbench-new")
 
 
-def _put_in_place(aside: Path, path: Path) -> None:
+def _replace_folder(temporary: Path, path: Path) -> None:
     old = path.with_name(f".{path.name}.dialbench-old")
     if path.exists():
         _remove(old)
         path.rename(old)
     try:
-        aside.rename(path)
+        temporary.rename(path)
     except OSError:
         if old.exists():
             old.rename(path)
@@ -150,12 +150,12 @@ def _sync_tree(folder: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    number = os.open(folder, os.O_RDONLY)
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(number)
+        os.fsync(descriptor)
     except OSError as error:
         # Some network file systems cannot flush a folder; they order renames themselves.
         if error.errno not in (errno.EINVAL, errno.ENOTSUP):
             raise
     finally:
-        os.close(number)
+        os.close(descriptor)

@@ -1,4 +1,4 @@
-"""Lines of files from outside, plain or packed, with the line in every complaint."""
+"""Lines of files from outside, plain or packed, with file and line in every error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dialbench.errors import InputError
 
 PACKED = (".xz", ".gz")
 _BOM = b"\xef\xbb\xbf"
-_LONGEST = 1 << 24
+_MAX_LINE_BYTES = 1 << 24
 _DAMAGED = (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error)
 
 
@@ -26,7 +26,7 @@ def raw_lines(path: Path, *, where: str = "") -> Iterator[tuple[int, bytes]]:
 
     Args:
         path: the file.
-        where: the argument that named it, for the complaint that it cannot be read.
+        where: the argument that named it, for the error if it cannot be read.
 
     Raises:
         InputError: the file is missing, unreadable or damaged, or a line is longer than 16 MiB.
@@ -35,9 +35,11 @@ def raw_lines(path: Path, *, where: str = "") -> Iterator[tuple[int, bytes]]:
     try:
         with open_file(path) as raw, _unpacked(raw, path.suffix) as file:
             # A few bytes of a packed file may stand for a line that no memory holds.
-            for number, line in enumerate(iter(lambda: file.readline(_LONGEST + 1), b""), start=1):
-                if len(line) > _LONGEST:
-                    raise _too_long(f"{path}:{number}")
+            for number, line in enumerate(
+                iter(lambda: file.readline(_MAX_LINE_BYTES + 1), b""), start=1
+            ):
+                if len(line) > _MAX_LINE_BYTES:
+                    raise _too_long_error(f"{path}:{number}")
                 yield number, line.removeprefix(_BOM) if number == 1 else line
     except _DAMAGED as error:
         raise InputError(
@@ -56,8 +58,8 @@ def not_utf8(error: UnicodeDecodeError) -> str:
     return f"byte {error.start + 1} of the line is not UTF-8"
 
 
-def hint_for(fault: str, form: str) -> str:
-    """What to do about a line of JSON: what its form is, or how to go on with half a character."""
+def json_hint(fault: str, form: str) -> str:
+    """What to do about a line of JSON: what its form is, or how to replace half a character."""
     if "hex escape" in fault:
         return (
             r"Half a surrogate pair (\ud800 to \udfff) is no character: write \ufffd in its place."
@@ -67,7 +69,7 @@ def hint_for(fault: str, form: str) -> str:
 
 def open_file(path: Path) -> IO[bytes]:
     """The file, open for reading; a pipe into which nobody writes is empty."""
-    # Without waiting for a writer, but then for what writers there are.
+    # Opened without waiting for a writer; reading then waits for the writers there are.
     file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115
     os.set_blocking(file.fileno(), True)
     return file
@@ -90,9 +92,9 @@ def _unpacked(file: IO[bytes], suffix: str) -> IO[bytes]:
     return io.BufferedReader(gzip.open(file)) if suffix == ".gz" else file
 
 
-def _too_long(where: str) -> InputError:
+def _too_long_error(where: str) -> InputError:
     return InputError(
-        f"the line is longer than {_LONGEST >> 20} MiB",
+        f"the line is longer than {_MAX_LINE_BYTES >> 20} MiB",
         where=where,
         hint="Write one record a line.",
     )

@@ -6,14 +6,14 @@ import json
 import tomllib
 from typing import Any, Literal
 
-_DEEPEST = 100
+_MAX_DEPTH = 100
 
 
 def loads(
     text: str | bytes,
     form: Literal["JSON", "TOML"] = "JSON",
     *,
-    halves: bool = False,
+    lone_surrogates: bool = False,
     **options: Any,
 ) -> Any:
     """The value that a text stands for.
@@ -21,7 +21,7 @@ def loads(
     Args:
         text: UTF-8 where it is bytes.
         form: of the text.
-        halves: whether halves of surrogate pairs may stand in strings; no file takes them.
+        lone_surrogates: whether strings may hold half a surrogate pair, which no file can.
         options: of the standard library's `loads`.
 
     Raises:
@@ -36,12 +36,12 @@ def loads(
     except UnicodeDecodeError as error:
         raise ValueError(f"byte {error.start + 1} is not UTF-8") from None
     _check_depth(value)
-    if not halves:
-        _check_halves(value)
+    if not lone_surrogates:
+        _check_surrogates(value)
     return value
 
 
-def _check_halves(value: Any) -> None:
+def _check_surrogates(value: Any) -> None:
     try:
         json.dumps(value, ensure_ascii=False, default=str).encode("utf-8")
     except UnicodeEncodeError:
@@ -50,7 +50,7 @@ def _check_halves(value: Any) -> None:
 
 def _check_depth(value: Any) -> None:
     level = [value]
-    for _ in range(_DEEPEST):
+    for _ in range(_MAX_DEPTH):
         containers = [item for item in level if isinstance(item, dict | list)]
         if not containers:
             return

@@ -16,14 +16,14 @@ from dialbench.errors import InputError, first_line
 from dialbench.files.checksum import sha256_of
 from dialbench.files.loads import loads
 
-_READ = {".json", ".jinja", ".model", ".safetensors", ".tiktoken", ".txt"}
+_CHECKSUMMED = {".json", ".jinja", ".model", ".safetensors", ".tiktoken", ".txt"}
 _TOKENIZERS = (
     *("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt"),
     *("spiece.model", "sentencepiece.bpe.model", "spm.model", "source.spm"),
 )
 _CONFIGS = ("config.json", "tokenizer_config.json")
 _PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt")
-_COMPLETE = "Name a folder with config.json, model.safetensors and the tokenizer's files."
+_COMPLETE_HINT = "Name a folder with config.json, model.safetensors and the tokenizer's files."
 
 
 @dataclass(frozen=True)
@@ -31,39 +31,39 @@ class Pretrained:
     """A checkpoint on this machine, of whatever architecture.
 
     Attributes:
-        named: what the user wrote.
+        given_name: folder or name, as the user wrote it.
         where, subject: how errors begin: the argument, and what is wrong with it.
         folder: where its files lie.
     """
 
-    named: str
+    given_name: str
     where: str
     subject: str
     folder: Path
 
     @classmethod
-    def find(cls, named: str, *, where: str, subject: str) -> Self:
+    def find(cls, given_name: str, *, where: str, subject: str) -> Self:
         """The checkpoint in a folder, or under a name in the local cache of the Hub.
 
         Raises:
             InputError: it is not there, a file is missing, or it asks for code of its own.
         """
-        folder = folder_of(named)
+        folder = folder_of(given_name)
         if folder is None:
             raise InputError(
                 f"{subject} is neither a folder nor a model in the local cache of the Hub",
                 where=where,
-                hint=f"Nothing is downloaded. {_COMPLETE}",
+                hint=f"Nothing is downloaded. {_COMPLETE_HINT}",
             )
-        self = cls(named, where, subject, folder)
-        self._demand_files()
+        self = cls(given_name, where, subject, folder)
+        self._require_files()
         return self
 
-    def error(self, what: str, hint: str = _COMPLETE) -> InputError:
+    def error(self, what: str, hint: str = _COMPLETE_HINT) -> InputError:
         """The error that this checkpoint cannot be used."""
         return InputError(f"{self.subject} {what}", where=self.where, hint=hint)
 
-    def _demand_files(self) -> None:
+    def _require_files(self) -> None:
         for name in _CONFIGS:
             if "auto_map" in self._json(name, needed=name == "config.json"):
                 raise self.error(
@@ -74,7 +74,7 @@ class Pretrained:
             pickled = any(True for pattern in _PICKLED for _ in self.folder.glob(pattern))
             raise self.error(
                 f"has no *.safetensors{' but only pickled weights' if pickled else ''}",
-                "Save it again with save_pretrained." if pickled else _COMPLETE,
+                "Save it again with save_pretrained." if pickled else _COMPLETE_HINT,
             )
         if not any((self.folder / name).is_file() for name in _TOKENIZERS):
             raise self.error("has no tokenizer files")
@@ -94,7 +94,7 @@ class Pretrained:
     @property
     def checksum(self) -> str:
         """sha256 (64 hex digits) over names and contents of weights, tokenizer and configs."""
-        files = sorted(path for path in self.folder.iterdir() if path.suffix in _READ)
+        files = sorted(path for path in self.folder.iterdir() if path.suffix in _CHECKSUMMED)
         digest = hashlib.sha256()
         for path in files:
             facts = path.stat()
@@ -148,16 +148,16 @@ def silence() -> None:
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
 
-def folder_of(named: str) -> Path | None:
+def folder_of(given_name: str) -> Path | None:
     """A folder, or that of a model in the local cache of the Hub; None if it is neither."""
-    path = Path(named).expanduser()
+    path = Path(given_name).expanduser()
     if path.is_dir():
         return path
     from huggingface_hub import snapshot_download
 
     try:
         # Nothing is downloaded, so there is no revision to pin.
-        return Path(snapshot_download(named, local_files_only=True))  # nosec B615
+        return Path(snapshot_download(given_name, local_files_only=True))  # nosec B615
     except (OSError, ValueError):
         return None
 

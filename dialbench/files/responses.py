@@ -14,9 +14,9 @@ from typing_extensions import TypedDict
 
 from dialbench.errors import InputError, SystemFailed
 from dialbench.files.atomic import atomic_file
-from dialbench.files.lines import hint_for, not_utf8, raw_lines
+from dialbench.files.lines import json_hint, not_utf8, raw_lines
 from dialbench.files.validation import first_fault
-from dialbench.records import Answers, Example
+from dialbench.records import Example, ExampleResponses
 
 
 class _Line(TypedDict, total=False):
@@ -35,7 +35,7 @@ _FORM = 'Each line is an object like {"id": "1", "context": ["..."], "response":
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ResponseLine:
     """A line of a file of responses.
 
     Attributes:
@@ -57,52 +57,52 @@ class Answer:
     response: str
     alternatives: tuple[str, ...] = ()
 
-    def answers(self, spare: str = "") -> Answers:
+    def with_example(self, fallback_id: str = "") -> ExampleResponses:
         """The example, the response and its alternatives.
 
         Without a `dialogue_id` the example is a dialogue of its own, called by the example's id,
         so that it is the same one in whatever file the line stands.
 
         Args:
-            spare: the example's id where the line gives none; the line's number if empty.
+            fallback_id: the example's id where the line gives none; the line's number if empty.
         """
-        id = (spare or str(self.number)) if self.id is None else self.id
+        id = (fallback_id or str(self.number)) if self.id is None else self.id
         dialogue = id if self.dialogue_id is None else self.dialogue_id
         example = Example(id, dialogue, self.context, self.references)
         return example, self.response, *self.alternatives
 
 
-def read_answers(path: Path, *, where: str = "") -> Iterator[Answer]:
+def read_response_lines(path: Path, *, where: str = "") -> Iterator[ResponseLine]:
     """The lines of a JSON-lines file of responses, one at a time; .xz and .gz are unpacked.
 
     Fields of other names and blank lines are passed over.
 
     Args:
         path: the file.
-        where: the argument that named it, for the complaint that it cannot be read.
+        where: the argument that named it, for the error if it cannot be read.
 
     Raises:
         InputError: naming file and line: not readable, not such an object, an id for the second
             time, or no response in the whole file.
     """
-    lines_of: dict[str, int] = {}
+    first_lines: dict[str, int] = {}
     empty = True
     for number, line in raw_lines(path, where=where):
         if not line.strip():
             continue
         empty = False
-        place = f"{path}:{number}"
-        fields = _parse(line, place)
+        location = f"{path}:{number}"
+        fields = _parse(line, location)
         id = fields.get("id")
-        if id is not None and (first := lines_of.setdefault(id, number)) != number:
+        if id is not None and (first := first_lines.setdefault(id, number)) != number:
             raise InputError(
                 f"id {id!r} stands already in line {first}",
-                where=place,
+                where=location,
                 hint="Give every response an id of its own; further ones to the same context "
                 "stand in the 'alternatives' of its line.",
             )
-        yield Answer(
-            place,
+        yield ResponseLine(
+            location,
             number,
             id,
             fields.get("dialogue_id"),
@@ -115,67 +115,69 @@ def read_answers(path: Path, *, where: str = "") -> Iterator[Answer]:
         raise InputError("there are no responses in this file", where=str(path), hint=_FORM)
 
 
-def read_plain(path: Path, *, where: str = "") -> Iterator[Answer]:
+def read_plain(path: Path, *, where: str = "") -> Iterator[ResponseLine]:
     """The lines of a text file as responses without id or context; .xz and .gz are unpacked.
 
     An empty line is an empty response.
 
     Args:
         path: the file.
-        where: the argument that named it, for the complaint that it cannot be read.
+        where: the argument that named it, for the error if it cannot be read.
 
     Raises:
         InputError: the file is not readable, or a line is not UTF-8.
     """
     for number, line in raw_lines(path, where=where):
-        place = f"{path}:{number}"
+        location = f"{path}:{number}"
         try:
             text = line.rstrip(b"\r\n").decode("utf-8")
         except UnicodeDecodeError as error:
             raise InputError(
                 f"byte {error.start + 1} of the line is not UTF-8",
-                where=place,
+                where=location,
                 hint="Save the file as UTF-8.",
             ) from None
-        yield Answer(place, number, None, None, (), (), text)
+        yield ResponseLine(location, number, None, None, (), (), text)
 
 
-def read_responses(path: Path) -> Iterator[Answers]:
-    """Examples and responses of a JSON-lines file, as `read_answers` reads and `named` calls them.
+def read_responses(path: Path) -> Iterator[ExampleResponses]:
+    """Examples and responses of a JSON-lines file, with ids as `with_ids` gives them.
 
     A missing `context` or `references` is empty. Alternatives follow the response.
     """
-    return named(read_answers(path))
+    return with_ids(read_response_lines(path))
 
 
-def named(answers: Iterable[Answer]) -> Iterator[Answers]:
+def with_ids(lines: Iterable[ResponseLine]) -> Iterator[ExampleResponses]:
     """Examples and responses of the lines of a file, every example with an id.
 
     A missing `id` is the line's number, counted from 1, with an asterisk where some line gives
     that number as its id or its dialogue's. A missing `dialogue_id` is the example's id. From the
     first line without an id, the rest of the file is read at once.
     """
-    given: set[str | None] = set()
-    lines = iter(answers)
-    for answer in lines:
-        if answer.id is None:
+    known_ids: set[str | None] = set()
+    remaining = iter(lines)
+    for line in remaining:
+        if line.id is None:
             # Which numbers are free is known only with the last line.
-            yield from _numbered([answer, *lines], given)
+            yield from _numbered([line, *remaining], known_ids)
         else:
-            given |= {answer.id, answer.dialogue_id}
-            yield answer.answers()
+            known_ids |= {line.id, line.dialogue_id}
+            yield line.with_example()
 
 
-def _numbered(answers: Sequence[Answer], given: AbstractSet[str | None]) -> Iterator[Answers]:
-    taken = given | {name for answer in answers for name in (answer.id, answer.dialogue_id)}
-    for answer in answers:
-        spare = str(answer.number)
-        while spare in taken:
-            spare += "*"
-        yield answer.answers(spare)
+def _numbered(
+    lines: Sequence[ResponseLine], known_ids: AbstractSet[str | None]
+) -> Iterator[ExampleResponses]:
+    used_ids = known_ids | {id for line in lines for id in (line.id, line.dialogue_id)}
+    for line in lines:
+        id = str(line.number)
+        while id in used_ids:
+            id += "*"
+        yield line.with_example(id)
 
 
-def write_responses(path: Path, pairs: Iterable[Answers]) -> None:
+def write_responses(path: Path, pairs: Iterable[ExampleResponses]) -> None:
     """Writes what `read_responses` reads, atomically.
 
     Raises:
@@ -216,7 +218,7 @@ def _parse(line: bytes, where: str) -> _Line:
         fields = _LINE.validate_json(line)
     except ValidationError as error:
         fault = _fault(line, error)
-        raise InputError(fault, where=where, hint=hint_for(fault, _FORM)) from None
+        raise InputError(fault, where=where, hint=json_hint(fault, _FORM)) from None
     if "response" not in fields:
         raise InputError("field 'response' is missing", where=where, hint=_FORM)
     return fields

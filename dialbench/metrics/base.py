@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialbench.metrics.texts import Paired, Ragged, Texts
-from dialbench.records import Answers, Tally
+from dialbench.records import ExampleResponses, Tally
 from dialbench.text.tokenizer import tokenizer as find_tokenizer
 
 Direction = Literal["higher", "lower", "none"]
@@ -226,7 +226,7 @@ class MeanMetric(SumMetric):
         return "" if self.count(statistics) else self.undefined_reason()
 
 
-def read(pairs: Iterable[Answers], metrics: Sequence[Metric[Any]]) -> Texts:
+def read(pairs: Iterable[ExampleResponses], metrics: Sequence[Metric[Any]]) -> Texts:
     """Examples and responses as these metrics, one or more, need them.
 
     Raises:

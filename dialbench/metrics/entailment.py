@@ -12,7 +12,7 @@ from dialbench.metrics.base import COSINE, Direction, MeanMetric
 from dialbench.metrics.guard import GUARD, says_something
 from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.texts import Texts
-from dialbench.text.written import written
+from dialbench.text.untokenized import untokenized
 
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
@@ -72,11 +72,11 @@ class Verdicts:
         return self._judged(texts, _nonempty(texts))
 
     def _judged(self, texts: Texts, asks: Booleans) -> Floats:
-        turns = [[line for turn in own if (line := written(turn))] for own in texts.contexts]
+        turns = [[line for turn in own if (line := untokenized(turn))] for own in texts.contexts]
         owners = np.repeat(np.arange(len(texts)), [len(own) for own in turns])
         spoken = asks[owners]
         found = np.tile([0.0, 1.0, 0.0], (len(owners), 1))
-        responses = [written(response) for response in texts.response_texts]
+        responses = [untokenized(response) for response in texts.response_texts]
         premises = [turn for own in turns for turn in own]
         asked = [(premises[i], responses[owners[i]]) for i in np.flatnonzero(spoken)]
         if asked:

@@ -67,7 +67,7 @@ class LibraryModel:
     @property
     def name(self) -> str:
         """How signatures call it, with its revision."""
-        title = Path(self.checkpoint.named).expanduser().name
+        title = Path(self.checkpoint.given_name).expanduser().name
         return f"{title}@{self.checkpoint.checksum[:12]}"
 
 
@@ -82,7 +82,7 @@ class BertModel(LibraryModel):
         from bert_score.utils import model2layers
         from transformers import AutoConfig
 
-        chosen: int | None = model2layers.get(self.checkpoint.named)
+        chosen: int | None = model2layers.get(self.checkpoint.given_name)
         config = self.checkpoint.read(AutoConfig.from_pretrained)
         return int(chosen or config.num_hidden_layers)
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dialbench.records import Answers
+from dialbench.records import ExampleResponses
 from dialbench.text.tokenizer import PIECEWISE, Tokenizer
 
 T = TypeVar("T")
@@ -21,7 +21,7 @@ _BATCH = 1 << 8
 """Texts that are read at a time."""
 _MARK, _BETWEEN = "\x00", " \x00 "
 _ALONE = 2
-"""What `Answers` hold without alternatives: an example and the response."""
+"""What `ExampleResponses` hold without alternatives: an example and the response."""
 
 
 class Interner(dict[str, int]):
@@ -204,7 +204,7 @@ class Texts(Shared):
     @classmethod
     def build(
         cls,
-        pairs: Iterable[Answers],
+        pairs: Iterable[ExampleResponses],
         tokenize: Tokenizer,
         words: Interner | None = None,
         *,

@@ -211,7 +211,7 @@ def encode_split(
 ) -> Encoded:
     """`encode` for examples with their first reference as response; kept for the next system."""
     data = encode(
-        [example.blind() for example in split],
+        [example.as_context() for example in split],
         vocabulary,
         context_tokens,
         [example.references[0] for example in split],

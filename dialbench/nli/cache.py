@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialbench.errors import StorageError
-from dialbench.files.atomic import atomic_write, storing
+from dialbench.files.atomic import atomic_write, storage_errors
 from dialbench.nli.judge import LABELS, Judge
 
 _PORTION = 4096
@@ -71,7 +71,7 @@ class CachedJudge:
         from safetensors import SafetensorError
         from safetensors.numpy import load
 
-        with storing(self._file):
+        with storage_errors(self._file):
             data = self._file.read_bytes()
         try:
             arrays = load(data)

@@ -71,5 +71,5 @@ def _classifier(checkpoint: Pretrained, where: str) -> Judge:
 
 def _title(checkpoint: Pretrained) -> str:
     # A folder's place says nothing about the model; its name does.
-    is_folder = Path(checkpoint.named).expanduser().is_dir()
-    return checkpoint.folder.name if is_folder else checkpoint.named
+    is_folder = Path(checkpoint.given_name).expanduser().is_dir()
+    return checkpoint.folder.name if is_folder else checkpoint.given_name

@@ -21,7 +21,7 @@ from dialbench.reporting.tables.printed import as_printed
 from dialbench.reporting.tables.significance import Correction, Rules
 from dialbench.reporting.tables.topics import topic_words
 from dialbench.reproduction.parameters import parameter_table
-from dialbench.running.plan import recipe, setting_of, systems_of, under
+from dialbench.running.plan import comparison_key, preset_for_row, systems_of, training_settings
 from dialbench.suites.suite import CountSuite, Group, RunnableSuite, Suite, SuiteRow, TopicSuite
 from dialbench.systems import Registry, System
 
@@ -151,7 +151,7 @@ class _RowSorter:
         for row in self.suite.rows:
             for result in results:
                 if self._belongs(result.job, row):
-                    rows = settings.setdefault(setting_of(result.job), {})
+                    rows = settings.setdefault(comparison_key(result.job), {})
                     rows.setdefault(row.name, []).append(result)
         return list(settings.values())
 
@@ -170,6 +170,6 @@ class _RowSorter:
             preset = self.preset or load_preset(job.preset)
         except UnknownName:  # a file of the user's own, which may be gone
             return True
-        planned = recipe(system, under(preset, self.group, row))
+        planned = training_settings(system, preset_for_row(preset, self.group, row))
         trained = {key: job.training.get(key) for key in planned}
         return fingerprint_of(trained) == fingerprint_of(planned)

@@ -1,4 +1,4 @@
-"""The engine of one machine: jobs one after another, each with all cores."""
+"""The engine of one process: jobs one after another, each with all cores."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from dialbench.running.worker import Worker
 def run(tasks: Sequence[Task], worker: Worker) -> None:
     """Does all tasks in order; one that fails does not stop the others."""
     for number, task in enumerate(tasks):
-        waiting = [task for task in tasks[number:] if worker.wanted(task)]
-        worker.do(task, worker.until(task, waiting, jobs=1))
+        waiting = [task for task in tasks[number:] if worker.is_pending(task)]
+        worker.run_task(task, worker.training_deadline(task, waiting, jobs=1))

@@ -23,18 +23,18 @@ from dialbench.systems import Registry, System
 
 @dataclass(frozen=True)
 class Request:
-    """What a user asks for; whatever is None comes from the preset.
+    """What the user asks for; the preset fills in what is None.
 
     Attributes:
         models: comma-separated names with options, or `all`.
         corpora: comma-separated names or files of conversations.
         preset: a name or FILE.toml.
-        seeds: one training each.
+        seeds: one training run each.
         decodings: comma-separated; a row of the table each.
         data: the folder of corpora.
         context_turns: turns that a context keeps.
-        limit_train: learn from so many examples, of whole dialogues drawn at random.
-        limit_test: answer only the first examples; "all" wins over a preset's limit.
+        limit_train: train on so many examples, of whole dialogues drawn at random.
+        limit_test: respond to the first examples only; "all" wins over a preset's limit.
         clean: leave out test dialogues that occur in train.
         samples: responses drawn to each context.
         plugins: files with further systems.
@@ -56,28 +56,28 @@ class Request:
     suite: Suite | TopicSuite | None = None
 
     @classmethod
-    def of_suite(cls, name: str, *, corpus: str | None = None, **given: Any) -> Request:
+    def of_suite(cls, name: str, *, corpus: str | None = None, **overrides: Any) -> Request:
         """What a suite asks for.
 
         Args:
             name: a suite or FILE.toml.
             corpus: answers all rows on this one corpus instead.
-            given: fields of the request that win over the suite's.
+            overrides: fields of the request that win over the suite's.
 
         Raises:
             InputError: there is no such suite, or it is faulty.
         """
         suite = load_suite(name)
         suite = suite.on(corpus) if corpus else suite
-        own = {key: getattr(suite, key) for key in ("preset", "seeds", "context_turns")}
-        return cls(suite=suite, **{**own, **given})
+        settings = {key: getattr(suite, key) for key in ("preset", "seeds", "context_turns")}
+        return cls(suite=suite, **{**settings, **overrides})
 
     @property
     def scoring(self) -> dict[str, Any]:
         """The options of scoring that follow from it, as fields of `ScoringOptions`."""
         suite = self.suite
-        own = {"metrics": suite.metrics, "denominator": suite.denominator} if suite else {}
-        return {"data": self.data, **own}
+        fields = ("metrics", "denominator") if suite else ()
+        return {"data": self.data, **{name: getattr(suite, name) for name in fields}}
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ class Dataset:
         training: what training depends on, as JSON-like values.
         answering: what answering depends on.
         notes: warnings that belong under every table on it.
-        learnt_from: whether any system of the plan learns from it.
+        is_trained_on: whether any system of the plan is trained on it.
         samples: responses to be drawn to each context.
         data: the data folder that the user named.
     """
@@ -100,14 +100,14 @@ class Dataset:
     training: dict[str, Any]
     answering: dict[str, Any]
     notes: tuple[str, ...]
-    learnt_from: bool = True
+    is_trained_on: bool = True
     samples: int = 1
     data: Path | None = None
 
     @cached_property
     def contexts(self) -> tuple[Context, ...]:
         """What is to be answered, as systems see it."""
-        return tuple(example.blind() for example in self.test)
+        return tuple(example.as_context() for example in self.test)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +116,7 @@ class Task:
 
     Attributes:
         base: what must be trained before, once for all tasks that start from it; it has a row
-            of its own only where the user asked for one.
+            in the table only where the user asked for one.
     """
 
     job: Job
@@ -126,8 +126,8 @@ class Task:
     base: Task | None = None
 
     @property
-    def answers_fingerprint(self) -> str:
-        """Names the responses: those of all seeds are the same where none plays a part."""
+    def responses_fingerprint(self) -> str:
+        """The name of the responses: the same for all seeds where the seed changes nothing."""
         seeded = self.system.adapter.seeded(self.job.decoding)
         return (self.job if seeded else dataclasses.replace(self.job, seed=0)).fingerprint
 
@@ -136,14 +136,14 @@ class Task:
         """The row's name: the system's title with its options."""
         config = self.system.config(self.preset.system)
         title = self.system.adapter.title(config) or self.system.name
-        told = self.system.adapter.titled_options
-        options = {key: value for key, value in self.system.options.items() if key not in told}
+        in_title = self.system.adapter.titled_options
+        options = {key: value for key, value in self.system.options.items() if key not in in_title}
         return f"{title} {write_options(options)}".rstrip()
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Everything to be done, in the order of the user's words."""
+    """All tasks, in the order in which the user named them."""
 
     tasks: tuple[Task, ...]
     datasets: tuple[Dataset, ...]
@@ -152,7 +152,7 @@ class Plan:
 
     @classmethod
     def of(cls, request: Request) -> Plan:
-        """The plan for a request, with every name and file checked.
+        """Plans a request and checks every name and file.
 
         Raises:
             InputError: something asked for does not exist or does not fit together.
@@ -161,23 +161,25 @@ class Plan:
         registry = Registry(request.plugins)
         missing: dict[str, str] = {}
         if request.suite is None:
-            wanted = _product(request, registry, preset)
+            planned = _jobs_of_request(request, registry, preset)
         else:
             systems, missing = systems_of(request.suite, registry)
-            wanted = _rows_of(request.suite, systems, request.seeds, preset)
+            planned = _jobs_of_suite(request.suite, systems, request.seeds, preset)
         skipped = registry.broken | {f"row {label}": why for label, why in missing.items()}
-        _check_decodings(wanted, f"--suite {request.suite.name}" if request.suite else "--decoding")
-        rows: dict[str, list[_Wanted]] = {}
-        for row in wanted:
-            rows.setdefault(row.corpus, []).append(row)
-        datasets = {name: _dataset(name, request, preset, own) for name, own in rows.items()}
-        planned = (_task(row, datasets[row.corpus]) for row in wanted)
-        tasks = {task.job.fingerprint: task for task in planned}
-        return cls(tuple(tasks.values()), tuple(datasets.values()), preset, skipped)
+        _check_decodings(
+            planned, f"--suite {request.suite.name}" if request.suite else "--decoding"
+        )
+        by_corpus: dict[str, list[_PlannedJob]] = {}
+        for job in planned:
+            by_corpus.setdefault(job.corpus, []).append(job)
+        datasets = {name: _dataset(name, request, preset, jobs) for name, jobs in by_corpus.items()}
+        tasks = [_task(job, datasets[job.corpus]) for job in planned]
+        distinct = {task.job.fingerprint: task for task in tasks}
+        return cls(tuple(distinct.values()), tuple(datasets.values()), preset, skipped)
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class _PlannedJob:
     """A job before its corpus is read."""
 
     system: System
@@ -192,7 +194,7 @@ class _Wanted:
         return self.system.adapter.learns(self.system.config(self.preset.system))
 
 
-def _product(request: Request, registry: Registry, preset: Preset) -> list[_Wanted]:
+def _jobs_of_request(request: Request, registry: Registry, preset: Preset) -> list[_PlannedJob]:
     systems = registry.parse(request.models)
     decodings = [Decoding.parse(text) for text in split_outside_brackets(request.decodings)]
     if not decodings:
@@ -201,7 +203,7 @@ def _product(request: Request, registry: Registry, preset: Preset) -> list[_Want
     if not corpora:
         raise InputError("no corpus is named", where="--corpus")
     return [
-        _Wanted(system, corpus, seed, decoding, preset)
+        _PlannedJob(system, corpus, seed, decoding, preset)
         for corpus in corpora
         for system in systems
         for seed in dict.fromkeys(request.seeds or preset.seeds)
@@ -229,24 +231,24 @@ def systems_of(
     return systems, missing
 
 
-def under(preset: Preset, group: Group, row: SuiteRow) -> Preset:
+def preset_for_row(preset: Preset, group: Group, row: SuiteRow) -> Preset:
     """The preset with what a row of a suite needs in place of its values."""
     settings = group.settings.get(preset.name, {}) | row.settings.get(preset.name, {})
     return preset.model_copy(update={"system": {**preset.system, **settings}})
 
 
-def _rows_of(
+def _jobs_of_suite(
     suite: RunnableSuite, systems: Mapping[str, System], seeds: Sequence[int] | None, preset: Preset
-) -> list[_Wanted]:
+) -> list[_PlannedJob]:
     if not systems:
         raise InputError("none of its rows can be run here", where=f"--suite {suite.name}")
     return [
-        _Wanted(
+        _PlannedJob(
             systems[row.name],
             group.corpus,
             seed,
             Decoding.parse(row.decoding),
-            under(preset, group, row),
+            preset_for_row(preset, group, row),
         )
         for group in suite.groups
         for row in suite.rows
@@ -255,17 +257,17 @@ def _rows_of(
     ]
 
 
-def _check_decodings(wanted: Iterable[_Wanted], where: str) -> None:
-    for row in wanted:
-        if not row.system.adapter.supports(row.decoding):
+def _check_decodings(jobs: Iterable[_PlannedJob], where: str) -> None:
+    for job in jobs:
+        if not job.system.adapter.supports(job.decoding):
             raise InputError(
-                f"{row.system.name} cannot decode with {row.decoding}",
+                f"{job.system.name} cannot decode with {job.decoding}",
                 where=where,
                 hint="Leave that model or that decoding out.",
             )
 
 
-def _limits(request: Request, preset: Preset, rows: Sequence[_Wanted]) -> dict[str, int | None]:
+def _limits(request: Request, preset: Preset, jobs: Sequence[_PlannedJob]) -> dict[str, int | None]:
     """How many examples of each split are used at most."""
     asked = None if request.limit_test == "all" else request.limit_test
     limits = {
@@ -277,52 +279,52 @@ def _limits(request: Request, preset: Preset, rows: Sequence[_Wanted]) -> dict[s
         # A tenth is enough to decide when to stop, and keeps a trial run short.
         tenth = max(100, request.limit_train // 10)
         limits["valid"] = min(tenth, limits["valid"] or tenth)
-    competing = [row.system.adapter for row in rows if row.system.adapter.ranked]
+    competing = [job.system.adapter for job in jobs if job.system.adapter.ranked]
     if competing and all(adapter.finished for adapter in competing):
         # Reading further responses takes no time that a preset could save.
         limits["test"] = asked
     return limits
 
 
-def _dataset(name: str, request: Request, preset: Preset, rows: Sequence[_Wanted]) -> Dataset:
-    learnt_from = any(row.learns for row in rows)
+def _dataset(name: str, request: Request, preset: Preset, jobs: Sequence[_PlannedJob]) -> Dataset:
+    is_trained_on = any(job.learns for job in jobs)
     corpus = load_corpus(
         name,
         data=request.data,
         context_turns=request.context_turns or preset.context_turns,
         clean=request.clean,
-        test_only=not learnt_from,
+        test_only=not is_trained_on,
     )
-    if learnt_from:
-        _require_training_data(corpus, rows, f"--corpus {name}")
-    limits = _limits(request, preset, rows)
+    if is_trained_on:
+        _require_training_data(corpus, jobs, f"--corpus {name}")
+    limits = _limits(request, preset, jobs)
     train, valid = (sample(corpus.split(part), limits[part]) for part in ("train", "valid"))
     test = corpus.test[: limits["test"]]
-    learnt = {part: len(split) for part, split in (("train", train), ("valid", valid))}
-    whole = len(train) == len(corpus.train) and len(valid) == len(corpus.valid)
-    drawn = {} if whole else {"drawn": "dialogues"}
+    used = {part: len(split) for part, split in (("train", train), ("valid", valid))}
+    complete = len(train) == len(corpus.train) and len(valid) == len(corpus.valid)
+    sampled = {} if complete else {"drawn": "dialogues"}
     several = {"samples": request.samples} if request.samples > 1 else {}
     return Dataset(
         corpus,
         train,
         valid,
         test,
-        {"data": corpus.checksum_of("train", "valid"), "examples": learnt, **drawn},
+        {"data": corpus.checksum_of("train", "valid"), "examples": used, **sampled},
         {"data": corpus.checksum_of("test"), "examples": len(test), **several},
         (
             *corpus.notes,
-            *_limit_notes(corpus, train if learnt_from else corpus.train, test),
+            *_limit_notes(corpus, train if is_trained_on else corpus.train, test),
             *_samples_notes(request.samples),
-            *_preset_notes(preset, rows),
+            *_preset_notes(preset, jobs),
         ),
-        learnt_from,
+        is_trained_on,
         request.samples,
         request.data,
     )
 
 
-def _require_training_data(corpus: Corpus, rows: Iterable[_Wanted], where: str) -> None:
-    learning = dict.fromkeys(row.system.name for row in rows if row.learns)
+def _require_training_data(corpus: Corpus, jobs: Iterable[_PlannedJob], where: str) -> None:
+    learning = dict.fromkeys(job.system.name for job in jobs if job.learns)
     missing = [split for split in ("train", "valid") if not corpus.items[split]]
     if missing:
         raise InputError(
@@ -351,44 +353,44 @@ def _samples_notes(samples: int) -> list[str]:
     return [f"{samples} responses drawn to each context; columns not within contexts: the first"]
 
 
-def _preset_notes(preset: Preset, rows: Iterable[_Wanted]) -> list[str]:
-    """What the preset means for those that compete; finished ones know nothing of its sizes."""
-    learning = any(row.learns and row.system.adapter.ranked for row in rows)
+def _preset_notes(preset: Preset, jobs: Iterable[_PlannedJob]) -> list[str]:
+    """The preset's notes where a compared system was trained at its sizes."""
+    learning = any(job.learns and job.system.adapter.ranked for job in jobs)
     recipe = [f"Every trained system: {preset.recipe}"] if preset.recipe else []
     return [f"Preset {preset.name}: {preset.summary}", *recipe] if learning else []
 
 
-def _task(row: _Wanted, dataset: Dataset) -> Task:
-    system, preset = row.system, row.preset
-    found = system.adapter.inspect(system.config(preset.system), dataset.contexts, dataset.data)
-    outside = {"outside": dict(found)} if found else {}
-    training = {**recipe(system, preset), **outside, **dataset.training}
-    base = _base(row, dataset)
+def _task(planned: _PlannedJob, dataset: Dataset) -> Task:
+    system, preset = planned.system, planned.preset
+    files = system.adapter.inspect(system.config(preset.system), dataset.contexts, dataset.data)
+    outside = {"outside": dict(files)} if files else {}
+    training = {**training_settings(system, preset), **outside, **dataset.training}
+    base = _base(planned, dataset)
     if base is not None:
-        # Its seed is this job's own.
+        # Its seed is that of this job.
         training["base"] = {"system": base.job.system, **base.job.training}
     corpus = dataset.corpus.name
     answering = dict(dataset.answering)
-    job = Job(system.name, corpus, row.seed, row.decoding, preset.name, training, answering)
+    job = Job(system.name, corpus, planned.seed, planned.decoding, preset.name, training, answering)
     return Task(job, system, dataset, preset, base)
 
 
-def _base(row: _Wanted, dataset: Dataset) -> Task | None:
-    system = row.system.base(row.preset.system)
+def _base(job: _PlannedJob, dataset: Dataset) -> Task | None:
+    system = job.system.base(job.preset.system)
     # It only learns, so that any decoding would do.
-    wanted = system and dataclasses.replace(row, system=system, decoding=Decoding())
-    return _task(wanted, dataset) if wanted else None
+    base = system and dataclasses.replace(job, system=system, decoding=Decoding())
+    return _task(base, dataset) if base else None
 
 
-def recipe(system: System, preset: Preset) -> dict[str, Any]:
-    """What a training depends on besides its data: the options and the version of the code."""
+def training_settings(system: System, preset: Preset) -> dict[str, Any]:
+    """What a training run depends on besides its data: options and version of the code."""
     adapter = system.adapter
     options = dataclasses.asdict(system.config(preset.system))
     matters = {key: value for key, value in options.items() if key not in adapter.speed_options}
     return {"config": matters, "version": adapter.version}
 
 
-def setting_of(job: Job) -> str:
-    """Jobs of one setting learnt from and answered the same examples: they share a table."""
+def comparison_key(job: Job) -> str:
+    """Jobs of one key were trained and tested on the same examples: they share a table."""
     learnt = {key: job.training.get(key) for key in ("data", "examples")}
     return fingerprint_of([job.corpus, job.preset, learnt, dict(job.answering)])

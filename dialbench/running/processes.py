@@ -1,7 +1,7 @@
-"""The engine of several processes on one machine: jobs side by side, a share of the cores each.
+"""The engine of several processes on one machine: jobs at once, a share of the cores each.
 
-Every process plans the same request anew and is told which job to do by its fingerprint, so that
-nothing but names and plain values goes between them. Jobs that need the same training wait for
+Every process plans the same request again and receives the fingerprints of its jobs, so that
+only names and plain values pass between them. Jobs that need the same training wait for
 each other. All write under the lock of the process that started them, and end when it ends.
 """
 
@@ -24,17 +24,17 @@ from typing import Any
 from dialbench.errors import DialbenchError, InputError
 from dialbench.running.plan import Plan, Request, Task
 from dialbench.running.progress import Display
-from dialbench.running.worker import Memory, Overwrite, Worker
+from dialbench.running.worker import Overwrite, TrainingState, Worker
 from dialbench.store.layout import Store
 
-_MOST = 4
-_STARTS = 3
-"""How often a job is handed to another process where its own died before it began."""
-_PATIENCE = 10.0
-_INTERRUPTED = 130
-_ENDING = (signal.SIGINT, signal.SIGTERM)
+_MAX_JOBS = 4
+_MAX_STARTS = 3
+"""How many processes a job is given to while each dies before it begins."""
+_SHUTDOWN_SECONDS = 10.0
+_EXIT_INTERRUPTED = 130
+_END_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # Set before torch is loaded, which reads them once.
-_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def cores() -> int:
@@ -46,11 +46,11 @@ def cores() -> int:
 
 
 def jobs_at_once(tasks: int, device: str) -> int:
-    """How many of so many jobs go on side by side unless the user says so.
+    """How many jobs run at once unless the user says so.
 
     Small models leave most of many cores idle; a GPU serves one job at a time.
     """
-    return max(1, min(tasks, cores(), _MOST)) if device == "cpu" else 1
+    return max(1, min(tasks, cores(), _MAX_JOBS)) if device == "cpu" else 1
 
 
 def run(tasks: Iterable[Task], worker: Worker, request: Request, jobs: int) -> None:
@@ -67,7 +67,7 @@ def run(tasks: Iterable[Task], worker: Worker, request: Request, jobs: int) -> N
             interrupted.
         KeyboardInterrupt: passed on after the jobs were interrupted.
     """
-    waiting = [task for task in tasks if worker.wanted(task)]
+    waiting = [task for task in tasks if worker.is_pending(task)]
     pool = _WorkerPool(worker, request, jobs, waiting)
     try:
         while pool.dispatch():
@@ -78,10 +78,10 @@ def run(tasks: Iterable[Task], worker: Worker, request: Request, jobs: int) -> N
 
 @dataclass(eq=False)
 class _WorkerProcess:
-    """A process, the line to it, its task, and whether it said that it began with it."""
+    """A process, the connection to it, its task, and whether it reported having begun."""
 
     process: SpawnProcess
-    line: Connection
+    connection: Connection
     task: Task | None = None
     begun: bool = False
 
@@ -95,30 +95,30 @@ class _WorkerPool:
         self.starts: Counter[str] = Counter()
 
     def dispatch(self) -> bool:
-        """Gives every idle process the first task that shares no training with one going on.
+        """Gives every idle process the first task that shares no training run with a running one.
 
         Returns:
             Whether any process has a task.
         """
         for task in list(self.waiting):
             busy = [worker.task for worker in self._busy() if worker.task is not None]
-            trained_now = {name for other in busy for name in self._shared(other)}
-            if trained_now & self._shared(task):
+            in_progress = {name for running in busy for name in self._shared_work(running)}
+            if in_progress & self._shared_work(task):
                 continue
             while task in self.waiting and (worker := self._idle_worker()) is not None:
-                self._give(worker, task)
+                self._send_task(worker, task)
         return bool(self._busy())
 
     def listen(self) -> None:
         """Waits for a message from any process, or the end of one, and acts on it."""
-        ready = wait([worker.line for worker in self.workers])
-        for worker in [worker for worker in self.workers if worker.line in ready]:
+        ready = wait([worker.connection for worker in self.workers])
+        for worker in [worker for worker in self.workers if worker.connection in ready]:
             try:
-                what, content = worker.line.recv()
+                kind, content = worker.connection.recv()
             except (EOFError, OSError):
                 self._on_crash(worker)
             else:
-                self._on_message(worker, what, content)
+                self._on_message(worker, kind, content)
 
     def shut_down(self) -> None:
         """Ends every process; what one was doing is marked as interrupted."""
@@ -126,53 +126,53 @@ class _WorkerPool:
         for worker in begun:
             worker.process.terminate()
         for worker in begun:
-            worker.process.join(_PATIENCE)
+            worker.process.join(_SHUTDOWN_SECONDS)
         for worker in self.workers:
-            worker.line.close()
+            worker.connection.close()
             worker.process.kill()
             worker.process.join()
 
-    def _shared(self, task: Task) -> set[str]:
-        """Fingerprints of missing trainings, and of responses that others have too."""
-        return {task.answers_fingerprint} | self.worker.missing(task)
+    def _shared_work(self, task: Task) -> set[str]:
+        """Fingerprints of missing training runs, and of responses that several jobs share."""
+        return {task.responses_fingerprint} | self.worker.missing_trainings(task)
 
     def _busy(self) -> list[_WorkerProcess]:
         return [worker for worker in self.workers if worker.task is not None]
 
-    def _give(self, worker: _WorkerProcess, task: Task) -> None:
-        until = self.worker.until(task, self.waiting, self.jobs)
+    def _send_task(self, worker: _WorkerProcess, task: Task) -> None:
+        deadline = self.worker.training_deadline(task, self.waiting, self.jobs)
         self.waiting.remove(task)
         worker.task, worker.begun = task, False
         try:
-            worker.line.send((task.job.fingerprint, self.worker.memory, until))
+            worker.connection.send((task.job.fingerprint, self.worker.state, deadline))
         except OSError:
             self._on_crash(worker)
 
-    def _on_message(self, worker: _WorkerProcess, what: str, content: Any) -> None:
-        if what == "show":
+    def _on_message(self, worker: _WorkerProcess, kind: str, content: Any) -> None:
+        if kind == "show":
             name, *arguments = content
             getattr(self.worker.board, name)(*arguments)
-        elif what == "begun":
+        elif kind == "begun":
             worker.begun = True
-        elif what == "trained":  # others may have waited for it
-            self.worker.memory.update(content)
-        elif what == "done":
+        elif kind == "trained":  # others may have waited for it
+            self.worker.state.update(content)
+        elif kind == "done":
             worker.task = None
-            self.worker.memory.update(content)
+            self.worker.state.update(content)
         else:
             raise content
 
     def _on_crash(self, worker: _WorkerProcess) -> None:
         # Out of memory, or a crash in native code: no exception tells of either.
         self.workers.remove(worker)
-        worker.line.close()
+        worker.connection.close()
         worker.process.join()
         task = worker.task
         if task is None:
             return
         self.starts[task.job.fingerprint] += 1
-        if worker.begun or self.starts[task.job.fingerprint] == _STARTS:
-            self.worker.give_up(task, f"its process {_end_of(worker.process.exitcode)}")
+        if worker.begun or self.starts[task.job.fingerprint] == _MAX_STARTS:
+            self.worker.mark_failed(task, f"its process {_describe_exit(worker.process.exitcode)}")
         else:
             self.waiting.insert(0, task)
 
@@ -184,33 +184,40 @@ class _WorkerPool:
 
     def _start(self) -> _WorkerProcess:
         worker = self.worker
-        here, there = Pipe()
+        parent_end, child_end = Pipe()
         threads = max(1, cores() // self.jobs)
-        given = (there, self.request, worker.store.root, worker.device, worker.overwrite, threads)
-        process = get_context("spawn").Process(target=_serve, args=given)
-        with _undisturbed():
+        arguments = (
+            child_end,
+            self.request,
+            worker.store.root,
+            worker.device,
+            worker.overwrite,
+            threads,
+        )
+        process = get_context("spawn").Process(target=_serve, args=arguments)
+        with _signals_deferred():
             process.start()
-            there.close()
-            self.workers.append(_WorkerProcess(process, here))
+            child_end.close()
+            self.workers.append(_WorkerProcess(process, parent_end))
         return self.workers[-1]
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Holds Ctrl-C and SIGTERM back until the block has ended.
+def _signals_deferred() -> Iterator[None]:
+    """Defers Ctrl-C and SIGTERM until the block has ended.
 
-    A process that is started meanwhile inherits that and lets them through when it is ready for
-    them: half started it would answer with a traceback.
+    A process started meanwhile inherits the mask and unblocks them when it is ready: half started
+    it would print a traceback.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     received: list[int] = []
-    handlers = {number: signal.getsignal(number) for number in _ENDING}
-    for number in _ENDING:
+    handlers = {number: signal.getsignal(number) for number in _END_SIGNALS}
+    for number in _END_SIGNALS:
         # Another thread of this process may receive what this one blocks.
         signal.signal(number, lambda number, frame: received.append(number))
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _END_SIGNALS)
     try:
         yield
     finally:
@@ -221,7 +228,7 @@ def _undisturbed() -> Iterator[None]:
             signal.raise_signal(late)
 
 
-def _end_of(code: int | None) -> str:
+def _describe_exit(code: int | None) -> str:
     if code is None or code >= 0:
         return f"ended with exit status {code}"
     name = signal.Signals(-code).name
@@ -232,15 +239,15 @@ def _end_of(code: int | None) -> str:
 class _Relay(Display):
     """Shows in the process that started this one."""
 
-    def __init__(self, line: Connection) -> None:
-        self._line, self._lock = line, threading.Lock()
+    def __init__(self, connection: Connection) -> None:
+        self._connection, self._lock = connection, threading.Lock()
 
-    def send(self, what: str, content: Any) -> None:
+    def send(self, kind: str, content: Any) -> None:
         with self._lock:
             try:
-                self._line.send((what, content))
+                self._connection.send((kind, content))
             except OSError:
-                _leave()
+                _exit_without_parent()
 
     def update(self, label: str, stage: str, numbers: dict[str, float]) -> None:
         self.send("show", ("update", label, stage, numbers))
@@ -256,51 +263,58 @@ class _Relay(Display):
 
 
 def _serve(
-    line: Connection, request: Request, root: Path, device: str, overwrite: Overwrite, threads: int
+    connection: Connection,
+    request: Request,
+    root: Path,
+    device: str,
+    overwrite: Overwrite,
+    threads: int,
 ) -> None:
-    """The main line of a process: does one job after another until it is told no more."""
-    # Of a Ctrl-C the process that started this one decides; it ends this one by SIGTERM.
+    """The main function of a process: does one job after another until the parent ends it."""
+    # The parent handles Ctrl-C and ends this process by SIGTERM.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    for name in _THREADS:
+    for name in _THREAD_VARIABLES:
         os.environ.setdefault(name, str(threads))
-    relay = _Relay(line)
+    relay = _Relay(connection)
     try:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
-        _work(line, relay, request, Worker(Store(root), device, relay, overwrite))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _END_SIGNALS)
+        _run_tasks(connection, relay, request, Worker(Store(root), device, relay, overwrite))
     except KeyboardInterrupt:
-        raise SystemExit(_INTERRUPTED) from None
+        raise SystemExit(_EXIT_INTERRUPTED) from None
 
 
-def _work(line: Connection, relay: _Relay, request: Request, worker: Worker) -> None:
-    orders: SimpleQueue[tuple[str, Memory, float | None]] = SimpleQueue()
-    threading.Thread(target=_receive, args=(line, orders), daemon=True).start()
-    worker.on_trained = lambda: relay.send("trained", worker.memory)
+def _run_tasks(connection: Connection, relay: _Relay, request: Request, worker: Worker) -> None:
+    assignments: SimpleQueue[tuple[str, TrainingState, float | None]] = SimpleQueue()
+    threading.Thread(target=_receive, args=(connection, assignments), daemon=True).start()
+    worker.on_trained = lambda: relay.send("trained", worker.state)
     try:
         tasks = {task.job.fingerprint: task for task in Plan.of(request).tasks}
         while True:
-            fingerprint, worker.memory, until = orders.get()
+            fingerprint, worker.state, deadline = assignments.get()
             relay.send("begun", None)
-            worker.do(_found(tasks, fingerprint), until)
-            relay.send("done", worker.memory)
+            worker.run_task(_find_task(tasks, fingerprint), deadline)
+            relay.send("done", worker.state)
     except DialbenchError as error:
         relay.send("broken", error)
 
 
-def _receive(line: Connection, orders: SimpleQueue[tuple[str, Memory, float | None]]) -> None:
+def _receive(
+    connection: Connection, assignments: SimpleQueue[tuple[str, TrainingState, float | None]]
+) -> None:
     try:
         while True:
-            orders.put(line.recv())
+            assignments.put(connection.recv())
     except (EOFError, OSError):
-        _leave()
+        _exit_without_parent()
 
 
-def _leave() -> None:
-    # Whoever held the lock for this process is gone: nothing more may be written.
+def _exit_without_parent() -> None:
+    # The parent, which holds the lock, is gone: nothing more may be written.
     os._exit(1)
 
 
-def _found(tasks: dict[str, Task], fingerprint: str) -> Task:
+def _find_task(tasks: dict[str, Task], fingerprint: str) -> Task:
     if fingerprint not in tasks:
         raise InputError(
             "a file that the plan depends on has changed since the run began",

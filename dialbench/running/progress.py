@@ -1,4 +1,4 @@
-"""What the user sees while systems train and answer: a live table, plain lines, or nothing.
+"""Progress while systems train and respond: a live table, plain lines, or nothing.
 
 Everything goes to the error stream, so that results on the output stream can be piped.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Mode = Literal["rich", "plain", "none"]
 MODES: tuple[Mode, ...] = ("rich", "plain", "none")
-_PER_SECOND = 8
+_REFRESH_RATE = 8
 
 
 @dataclass
@@ -36,8 +36,8 @@ class _Row:
     first: float = 0.0
     since: float = 0.0
 
-    def place(self) -> tuple[str, float]:
-        """Stage and epoch: what gets a line of its own."""
+    def stage_and_epoch(self) -> tuple[str, float]:
+        """What is printed as one line."""
         return self.stage, self.numbers.get("epoch", 0)
 
     def done(self) -> float:
@@ -63,13 +63,13 @@ class Display(Protocol):
         """Shows how far a job is: stage; epoch, epochs, step, steps, loss, rate."""
 
     def done(self, label: str, seconds: float) -> None:
-        """Tells that a job is finished and how long it took."""
+        """Reports that a job is finished and how long it took."""
 
     def failed(self, label: str, reason: str) -> None:
-        """Tells that a job failed and why."""
+        """Reports that a job failed and why."""
 
     def say(self, text: str) -> None:
-        """Writes a line of its own."""
+        """Prints a line."""
 
 
 class JobProgress(Progress):
@@ -88,7 +88,7 @@ class JobProgress(Progress):
         self._board.update(self._label, stage, numbers)
 
     def warn(self, text: str) -> None:
-        """Shows a warning and keeps it for the notes; said again, it is not shown again."""
+        """Shows a warning and keeps it for the notes; a repeated one is ignored."""
         text = clean(text)
         if text not in self.notes:
             self.notes.append(text)
@@ -112,7 +112,7 @@ class Board(Display):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._stream = sys.stderr if stream is None else stream
-        self.mode: Mode = "plain" if mode == "rich" and not _draws(self._stream) else mode
+        self.mode: Mode = "plain" if mode == "rich" and not _is_interactive(self._stream) else mode
         self._clock = clock
         self._rows: dict[str, _Row] = {}
         self._lock = threading.RLock()
@@ -134,15 +134,15 @@ class Board(Display):
             self._live = None
 
     def done(self, label: str, seconds: float) -> None:
-        """Tells that a job is finished and how long it took."""
+        """Reports that a job is finished and how long it took."""
         self._end(label, f"{label}: done in {_duration(seconds)}")
 
     def failed(self, label: str, reason: str) -> None:
-        """Tells that a job failed and why."""
+        """Reports that a job failed and why."""
         self._end(label, f"{label}: failed: {clean(reason)}")
 
     def say(self, text: str) -> None:
-        """Writes a line above whatever is displayed; nothing more once nobody reads it."""
+        """Prints a line above the table; nothing once the stream is closed."""
         if self.mode == "none":
             return
         text = clean(text)
@@ -166,11 +166,11 @@ class Board(Display):
                 row.first, row.since = row.done(), self._clock()
             self._rows[label] = row
             if self.mode == "plain":
-                self._tell_change(before, row)
+                self._print_change(before, row)
 
-    def _tell_change(self, before: _Row | None, row: _Row) -> None:
-        if before is not None and before.place() != row.place():
-            self.say(_line(before))
+    def _print_change(self, before: _Row | None, row: _Row) -> None:
+        if before is not None and before.stage_and_epoch() != row.stage_and_epoch():
+            self.say(_plain_line(before))
         if before is None or before.stage != row.stage:
             self.say(f"{row.label}: {row.stage}")
 
@@ -178,7 +178,7 @@ class Board(Display):
         with self._lock:
             row = self._rows.pop(label, None)
             if row is not None and self.mode == "plain":
-                self.say(_line(row))
+                self.say(_plain_line(row))
             self.say(text)
 
     def _start(self) -> Live:
@@ -188,7 +188,7 @@ class Board(Display):
         live = Live(
             console=Console(file=self._stream),
             get_renderable=self._table,
-            refresh_per_second=_PER_SECOND,
+            refresh_per_second=_REFRESH_RATE,
             transient=True,
             redirect_stdout=False,
         )
@@ -199,7 +199,7 @@ class Board(Display):
         from rich.table import Table
         from rich.text import Text
 
-        # Without the lock: whoever prints under it waits for the thread that draws this table.
+        # Without the lock: who prints under it waits for the thread that draws this table.
         rows = list(self._rows.values())
         if not rows:
             return ""
@@ -213,7 +213,7 @@ class Board(Display):
         return table
 
 
-def _draws(stream: TextIO) -> bool:
+def _is_interactive(stream: TextIO) -> bool:
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
@@ -231,11 +231,11 @@ def _cells(row: _Row, now: float) -> tuple[str, ...]:
     )
 
 
-def _line(row: _Row) -> str:
+def _plain_line(row: _Row) -> str:
     names = ("epoch", "step", "loss", "rate")
     cells = zip(names, _cells(row, row.since)[2:6], strict=True)
-    told = [f"{name} {cell}" for name, cell in cells if cell]
-    return f"{row.label}: {row.stage}: {', '.join(told) or 'finished'}"
+    parts = [f"{name} {cell}" for name, cell in cells if cell]
+    return f"{row.label}: {row.stage}: {', '.join(parts) or 'finished'}"
 
 
 def _share(part: float | None, whole: float | None) -> str:

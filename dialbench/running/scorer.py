@@ -1,4 +1,4 @@
-"""The scores of what a plan's jobs answered, each computed once."""
+"""Scores the responses of a plan's jobs, each once."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from dialbench.store.layout import Store
 
 
 class Scorer:
-    """Scores what a plan answered on one corpus, unless it is scored already."""
+    """Scores the responses of a plan on one corpus that are not scored yet."""
 
     def __init__(self, dataset: Dataset, options: ScoringOptions, store: Store) -> None:
-        # Always counted: tables crown no system that gives hardly any different responses.
+        # Always counted: no table marks as best a system with hardly any different responses.
         chosen = options.metrics
         names = usual_metrics(dataset.samples) if chosen is None else tuple(chosen)
         self.names = names if "different" in names else ("different", *names)
@@ -32,7 +32,7 @@ class Scorer:
         whole = whole_training_split(dataset.corpus)
         self.metrics = build_metrics(
             replace(options, metrics=[n for n in self.names if n not in SYSTEM_METRICS]),
-            dataset.train if dataset.learnt_from else whole,
+            dataset.train if dataset.is_trained_on else whole,
             store.root / "vectors",
             store.root / "judged",
             vector_text=whole,
@@ -40,11 +40,11 @@ class Scorer:
         self.key = scoring_key(self.metrics, self.system_metrics)
 
     def score(self, plan: Plan, board: Board) -> None:
-        """Scores every answered job of the plan on this corpus."""
-        answered = (task.job for task in plan.tasks if task.dataset is self.dataset)
+        """Scores every job of the plan on this corpus that has responses."""
+        planned = (task.job for task in plan.tasks if task.dataset is self.dataset)
         jobs = [
             job
-            for job in answered
+            for job in planned
             if self.store.has_responses(job) and self.store.read_scores(job, self.key) is None
         ]
         if not jobs:
@@ -58,6 +58,6 @@ class Scorer:
 
     def _scores(self, job: Job) -> dict[str, Score]:
         responses, (result,) = self.store.read_responses(job), self.store.results(None, [job])
-        scores = score_responses(responses.answers(), self.metrics)
+        scores = score_responses(responses.by_example(), self.metrics)
         scores |= {metric.name: metric.score(result, responses) for metric in self.system_metrics}
         return {name: scores[name] for name in self.names}

@@ -1,4 +1,4 @@
-"""One job from its corpus to its responses, whichever engine does it."""
+"""Does one job, from training to responses, for every engine."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from dialbench.adapter import Adapter, Run, first_share
+from dialbench.adapter import Adapter, Run, deadline_of_first
 from dialbench.errors import DialbenchError, SystemFailed
-from dialbench.records import Job, Responses
+from dialbench.records import Example, Job, Responses
 from dialbench.running.plan import Task
 from dialbench.running.progress import Display, JobProgress
 from dialbench.store.layout import Store
@@ -20,21 +20,21 @@ Overwrite = Literal["never", "missing", "always"]
 
 
 @dataclass
-class Memory:
-    """What one run knows of its trainings, whichever process did them; by fingerprint.
+class TrainingState:
+    """The training runs of one run of the suite, in whichever process; by fingerprint.
 
     Attributes:
-        retrained: what was trained anew already.
-        failures: why others failed, so that none is tried twice.
-        answered: the jobs that were answered, by their own fingerprints.
+        retrained: those done again already.
+        failures: reasons of those that failed, so that none is tried twice.
+        answered: jobs with responses, by the fingerprints of jobs.
     """
 
     retrained: set[str] = field(default_factory=set)
     answered: set[str] = field(default_factory=set)
     failures: dict[str, str] = field(default_factory=dict)
 
-    def update(self, other: Memory) -> None:
-        """Takes in what another process knows."""
+    def update(self, other: TrainingState) -> None:
+        """Adds the state of another process."""
         self.retrained |= other.retrained
         self.answered |= other.answered
         self.failures |= other.failures
@@ -42,7 +42,7 @@ class Memory:
 
 @dataclass
 class Worker:
-    """Trains and answers what is not there yet.
+    """Trains systems and collects responses that are not there yet.
 
     Attributes:
         store: where results are and go.
@@ -50,7 +50,7 @@ class Worker:
         board: where progress is shown.
         overwrite: `missing` does what is not finished, `always` begins anew, `never` leaves
             alone whatever was ever begun.
-        memory: of the run so far.
+        state: of the training runs so far.
         deadline: when all training must end, as `time.time` counts; None for never.
         on_trained: called after every training.
     """
@@ -59,16 +59,16 @@ class Worker:
     device: str
     board: Display
     overwrite: Overwrite = "missing"
-    memory: Memory = field(default_factory=Memory)
+    state: TrainingState = field(default_factory=TrainingState)
     deadline: float | None = None
     on_trained: Callable[[], None] = lambda: None
 
-    def do(self, task: Task, until: float | None = None) -> None:
-        """Brings a job to its end: responses, or the status "failed" with its reason.
+    def run_task(self, task: Task, deadline: float | None = None) -> None:
+        """Does a job: writes its responses, or the status "failed" with the reason.
 
         Args:
             task: the job and what it takes.
-            until: when its training must end, as `time.time` counts; None for never.
+            deadline: when its training must end, as `time.time` counts; None for never.
 
         Raises:
             DialbenchError: the disk or a file is at fault, not the system.
@@ -76,28 +76,28 @@ class Worker:
         """
         job, store = task.job, self.store
         adapter = task.system.adapter
-        if not self.wanted(task):
+        if not self.is_pending(task):
             return
         store.set_status(job, "started", label=task.label, ranked=adapter.ranked)
         progress = JobProgress(self.board, str(job))
         start = time.monotonic()
         try:
-            self._answer(task, progress, until)
+            self._respond(task, progress, deadline)
         except KeyboardInterrupt:
             store.set_status(job, "interrupted", "interrupted by the user")
             raise
         except BaseException as error:  # a system that calls exit() fails like any other
-            if not _is_the_systems_own(error):
+            if not _is_fault_of_system(error):
                 store.set_status(job, "failed", _reason(error))
                 raise
             self._fail(task, error)
         else:
             store.set_status(job, "done")
-            self.memory.answered.add(job.fingerprint)
+            self.state.answered.add(job.fingerprint)
             store.drop_empty_work(job)
             self.board.done(str(job), time.monotonic() - start)
 
-    def wanted(self, task: Task) -> bool:
+    def is_pending(self, task: Task) -> bool:
         """Whether there is something to do for a task."""
         if self.overwrite == "always":
             return True
@@ -105,51 +105,53 @@ class Worker:
             return False
         return self.store.status(task.job) != "done"
 
-    def missing(self, task: Task | None) -> set[str]:
+    def missing_trainings(self, task: Task | None) -> set[str]:
         """Fingerprints of what must still be trained for a task."""
         fingerprints = set()
         while task is not None:
-            if self._lacks(task.job):
+            if self._needs_training(task.job):
                 fingerprints.add(task.job.training_fingerprint)
             task = task.base
         return fingerprints
 
-    def until(self, task: Task, waiting: Sequence[Task], jobs: int) -> float | None:
-        """When the training of a task must end so that those which wait have a share of the time.
+    def training_deadline(self, task: Task, waiting: Sequence[Task], jobs: int) -> float | None:
+        """The time at which the training of a task must end, so that waiting tasks get their share.
 
         Args:
             task: to be done next.
             waiting: what is still to be done, this task included.
-            jobs: how many go on at once.
+            jobs: how many run at once.
         """
         if self.deadline is None:
             return None
-        own, first = self.missing(task), task.job.training_fingerprint
-        others = {t.job.training_fingerprint: self.missing(t) for t in waiting}
-        left = [name for name, missing in others.items() if name in missing]
-        awaited = any(name != first and others[name] & own for name in left)
-        return first_share(self.deadline, max(-(-len(left) // jobs), 1 + awaited))
+        missing, fingerprint = self.missing_trainings(task), task.job.training_fingerprint
+        missing_by_task = {t.job.training_fingerprint: self.missing_trainings(t) for t in waiting}
+        competing = [name for name, needed in missing_by_task.items() if name in needed]
+        is_awaited = any(
+            name != fingerprint and missing_by_task[name] & missing for name in competing
+        )
+        return deadline_of_first(self.deadline, max(-(-len(competing) // jobs), 1 + is_awaited))
 
-    def give_up(self, task: Task, reason: str, told: str = "") -> None:
-        """Marks a task as failed and shows it as `told`, by default the reason."""
+    def mark_failed(self, task: Task, reason: str, message: str = "") -> None:
+        """Marks a task as failed and shows it as `message`, by default the reason."""
         self.store.set_status(task.job, "failed", reason)
-        self.board.failed(str(task.job), told or reason)
+        self.board.failed(str(task.job), message or reason)
 
     def _fail(self, task: Task, error: BaseException) -> None:
         text = _reason(error)
         log = self.store.write_log(task.job, "".join(traceback.format_exception(error)))
-        self.give_up(task, text, f"{text} (log: {log})")
+        self.mark_failed(task, text, f"{text} (log: {log})")
 
-    def _answer(self, task: Task, progress: JobProgress, until: float | None) -> None:
-        adapter = _load(task, self._trained(task) or self._train(task, progress, until))
-        if (same := self._same_answers(task)) is not None:
-            self._copy(task, same, progress)
+    def _respond(self, task: Task, progress: JobProgress, deadline: float | None) -> None:
+        adapter = _load(task, self._trained_folder(task) or self._train(task, progress, deadline))
+        if (identical := self._identical_job(task)) is not None:
+            self._copy_responses(task, identical, progress)
             return
         run = self._run(task, progress)
         start = time.monotonic()
-        texts = _drawn(adapter, task, run, 0)
+        texts = _respond_once(adapter, task, run, 0)
         seconds = time.monotonic() - start
-        further = [_drawn(adapter, task, run, k) for k in range(1, task.dataset.samples)]
+        further = [_respond_once(adapter, task, run, k) for k in range(1, task.dataset.samples)]
         circumstances = adapter.circumstances(run)
         device = str(circumstances.get("device", self.device))
         examples = task.dataset.test
@@ -159,18 +161,18 @@ class Worker:
         notes = [*task.dataset.notes, *progress.notes]
         self.store.write_responses(responses, circumstances, notes)
 
-    def _same_answers(self, task: Task) -> Job | None:
-        """A finished job of another seed whose responses are this one's too, or None."""
+    def _identical_job(self, task: Task) -> Job | None:
+        """A finished job of another seed that must have the same responses, or None."""
         if task.system.adapter.seeded(task.job.decoding):
             return None
         for job in self.store.jobs():
-            fresh = self.overwrite != "always" or job.fingerprint in self.memory.answered
-            same = replace(job, seed=0).fingerprint == task.answers_fingerprint
-            if same and fresh and self.store.status(job) == "done":
+            is_current = self.overwrite != "always" or job.fingerprint in self.state.answered
+            is_identical = replace(job, seed=0).fingerprint == task.responses_fingerprint
+            if is_identical and is_current and self.store.status(job) == "done":
                 return job
         return None
 
-    def _copy(self, task: Task, job: Job, progress: JobProgress) -> None:
+    def _copy_responses(self, task: Task, job: Job, progress: JobProgress) -> None:
         responses, answered = self.store.read_responses(job), self.store.answered(job)
         progress.warn(
             f"{task.job.decoding} decoding draws nothing: asked once, the same for every seed"
@@ -179,61 +181,61 @@ class Worker:
         circumstances = answered.circumstances if answered else {}
         self.store.write_responses(replace(responses, job=task.job), circumstances, notes)
 
-    def _trained(self, task: Task) -> Path | None:
-        """Where the trained system lies, unless it is still to be trained."""
-        return None if self._lacks(task.job) else self.store.trained(task.job)
+    def _trained_folder(self, task: Task) -> Path | None:
+        """The folder of the trained system; None if it is still to be trained."""
+        return None if self._needs_training(task.job) else self.store.trained(task.job)
 
-    def _lacks(self, job: Job) -> bool:
-        again = self.overwrite == "always"
-        anew = again and job.training_fingerprint not in self.memory.retrained
-        return anew or not self.store.has_trained(job)
+    def _needs_training(self, job: Job) -> bool:
+        always = self.overwrite == "always"
+        outdated = always and job.training_fingerprint not in self.state.retrained
+        return outdated or not self.store.has_trained(job)
 
-    def _train(self, task: Task, progress: JobProgress, until: float | None) -> Path:
-        """Trains a system, and before it what it starts from; one that failed is not tried again.
+    def _train(self, task: Task, progress: JobProgress, deadline: float | None) -> Path:
+        """Trains a system, and first its base; a training run that failed is not repeated.
 
         Returns:
-            Where the trained system lies.
+            The folder of the trained system.
         """
         job = task.job
-        if job.training_fingerprint in self.memory.failures:
-            raise SystemFailed(self.memory.failures[job.training_fingerprint])
+        if job.training_fingerprint in self.state.failures:
+            raise SystemFailed(self.state.failures[job.training_fingerprint])
         try:
-            self._learn(task, progress, until)
+            self._fit(task, progress, deadline)
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            self.memory.failures[job.training_fingerprint] = _reason(error)
+            self.state.failures[job.training_fingerprint] = _reason(error)
             raise
         folder = self.store.trained(job)
         if folder is None:
             raise SystemFailed("the trained system was not kept", where=str(job))
         return folder
 
-    def _learn(self, task: Task, progress: JobProgress, until: float | None) -> None:
+    def _fit(self, task: Task, progress: JobProgress, deadline: float | None) -> None:
         job, store = task.job, self.store
-        base, notes = self._base(task, first_share(until, 2))
+        base, notes = self._load_base(task, deadline_of_first(deadline, 2))
         adapter = task.system.build(task.preset.system)
         run = self._run(task, progress, fresh=self.overwrite == "always", base=base)
-        adapter.fit(task.dataset.train, task.dataset.valid, replace(run, deadline=until))
+        adapter.fit(task.dataset.train, task.dataset.valid, replace(run, deadline=deadline))
         notes += progress.notes
         store.commit_trained(job, adapter.save, adapter.facts(), adapter.curve(), notes)
-        self.memory.retrained.add(job.training_fingerprint)
+        self.state.retrained.add(job.training_fingerprint)
         self.on_trained()
 
-    def _base(self, task: Task, until: float | None) -> tuple[Adapter | None, list[str]]:
-        """What a task's system starts from, trained if it is not yet, and what it warned of."""
+    def _load_base(self, task: Task, deadline: float | None) -> tuple[Adapter | None, list[str]]:
+        """The base of a task's system, trained if it is not yet, and its warnings."""
         base = task.base
         if base is None:
             return None, []
         name = base.system.name
         try:
-            folder = self._trained(base)
-            folder = folder or self._train(base, _BaseProgress(self.board, task), until)
+            folder = self._trained_folder(base)
+            folder = folder or self._train(base, _BaseProgress(self.board, task), deadline)
             adapter = _load(base, folder)
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            if not _is_the_systems_own(error):
+            if not _is_fault_of_system(error):
                 raise
             reason = f"{name}, which it starts from, failed: {_reason(error)}"
             raise SystemFailed(reason) from error
@@ -270,17 +272,18 @@ def _load(task: Task, folder: Path) -> Adapter:
     return task.system.adapter.load(folder, task.system.config(task.preset.system))
 
 
-def _drawn(adapter: Adapter, task: Task, run: Run, draw: int) -> list[str]:
-    """A response to each context, the k-th drawn to it."""
+def _respond_once(adapter: Adapter, task: Task, run: Run, draw: int) -> list[str]:
+    """A response to each context; `draw` numbers the responses to one context."""
     examples = task.dataset.test
-    contexts = [e.open(draw) if adapter.oracle else e.blind(draw) for e in examples]
+    as_context = Example.as_context_with_references if adapter.oracle else Example.as_context
+    contexts = [as_context(example, draw) for example in examples]
     texts = adapter.respond(contexts, task.job.decoding, run)
-    _check_texts(texts, len(contexts))
+    _require_texts(texts, len(contexts))
     return texts
 
 
-def _is_the_systems_own(error: BaseException) -> bool:
-    """Whether others may go on, since neither the request nor the disk is at fault."""
+def _is_fault_of_system(error: BaseException) -> bool:
+    """Whether the system is at fault, not the request or the disk, so that others may go on."""
     return isinstance(error, SystemFailed) or not isinstance(error, DialbenchError)
 
 
@@ -292,7 +295,7 @@ def _reason(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}{hint}"
 
 
-def _check_texts(texts: object, count: int) -> None:
+def _require_texts(texts: object, count: int) -> None:
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise SystemFailed("it did not answer with a list of strings", where="respond")
     if len(texts) != count:

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from dialbench.errors import InputError
 from dialbench.metrics.base import Metric, read
-from dialbench.records import Answers, Score
+from dialbench.records import ExampleResponses, Score
 from dialbench.stats.folds import blocks, dialogue_numbers, groups
 from dialbench.stats.intervals import Jackknife, mean_interval
 
 
 def score_responses(
-    pairs: Iterable[Answers], metrics: Sequence[Metric[Any]], *, comparable: bool = True
+    pairs: Iterable[ExampleResponses], metrics: Sequence[Metric[Any]], *, comparable: bool = True
 ) -> dict[str, Score]:
     """Scores a stream of examples and responses; contexts are not kept.
 

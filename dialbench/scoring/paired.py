@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dialbench.errors import InputError
-from dialbench.files.responses import Answer, named, read_answers
+from dialbench.files.responses import ResponseLine, read_response_lines, with_ids
 from dialbench.metrics.base import Metric, read
 from dialbench.metrics.formulas import FORMULAS
 from dialbench.metrics.texts import Texts
@@ -17,7 +17,7 @@ from dialbench.stats.compare import compare
 
 _SAME = "Compare responses to the same examples in the same order."
 
-Answered = list[Answer]
+Answered = list[ResponseLine]
 
 
 def compared(file: Path, base: Path, metrics: Sequence[Metric[Any]]) -> dict[str, dict[str, Any]]:
@@ -35,9 +35,9 @@ def compared(file: Path, base: Path, metrics: Sequence[Metric[Any]]) -> dict[str
     Raises:
         InputError: the two do not answer the same examples in the same order.
     """
-    ours, theirs = list(read_answers(file)), list(read_answers(base))
+    ours, theirs = list(read_response_lines(file)), list(read_response_lines(base))
     _require_same_examples(file, ours, base, theirs)
-    a, b = (read(named(side), metrics) for side in (ours, theirs))
+    a, b = (read(with_ids(side), metrics) for side in (ours, theirs))
     found: dict[str, dict[str, Any]] = {}
     for metric in metrics:
         x, y = (_score(metric, side) for side in (a, b))
@@ -76,7 +76,7 @@ def _require_same_examples(file: Path, ours: Answered, base: Path, theirs: Answe
             raise InputError(f"{what} {a.where}", where=b.where, hint=_SAME)
 
 
-def _mismatch(a: Answer, b: Answer, referred: bool) -> str:
+def _mismatch(a: ResponseLine, b: ResponseLine, referred: bool) -> str:
     """What differs between the examples of two lines, up to the place of the first one."""
     if a.context != b.context:
         return "it answers another context than"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dialbench.corpora.training_text import training_split
-from dialbench.files.responses import read_answers, read_responses
+from dialbench.files.responses import read_response_lines, read_responses
 from dialbench.metrics import registry
 from dialbench.metrics.base import Metric
 from dialbench.metrics.system import SystemMetric
@@ -92,7 +92,9 @@ def metrics_for(files: Iterable[str | Path]) -> tuple[str, ...]:
     Raises:
         InputError: a file cannot be read.
     """
-    several = any(answer.alternatives for file in files for answer in read_answers(Path(file)))
+    several = any(
+        answer.alternatives for file in files for answer in read_response_lines(Path(file))
+    )
     return (*SCORED, *WITHIN) if several else SCORED
 
 

@@ -21,11 +21,11 @@ import numpy as np
 
 from dialbench.corpora.training_text import training_split
 from dialbench.errors import InputError
-from dialbench.files.responses import Answer, read_answers
+from dialbench.files.responses import ResponseLine, read_response_lines
 from dialbench.metrics import registry
 from dialbench.metrics.base import Metric, read
 from dialbench.metrics.packed import Shard, load, save
-from dialbench.records import Answers, Score, Split
+from dialbench.records import ExampleResponses, Score, Split
 from dialbench.scoring.evaluation import score_statistics
 from dialbench.scoring.resources import build_metrics
 from dialbench.scoring.score import for_files, report_of, system_of
@@ -110,10 +110,10 @@ def _counted(file: Path, metrics: Sequence[Metric[Any]], corpus: str | None) -> 
     ids: list[str] = []
     checksum = hashlib.sha256()
 
-    def noting() -> Iterator[Answers]:
-        for answer in read_answers(file):
+    def noting() -> Iterator[ExampleResponses]:
+        for answer in read_response_lines(file):
             ids.append(_id_of(answer))
-            answers = example, *texts = answer.answers()
+            answers = example, *texts = answer.with_example()
             checksum.update(json.dumps([*astuple(example), texts]).encode() + b"\n")
             yield answers
 
@@ -121,7 +121,7 @@ def _counted(file: Path, metrics: Sequence[Metric[Any]], corpus: str | None) -> 
     return Shard.of(system_of(file), corpus, ids, texts, metrics), checksum.hexdigest()
 
 
-def _id_of(answer: Answer) -> str:
+def _id_of(answer: ResponseLine) -> str:
     if answer.id is None:
         raise InputError(
             "this line has no id",

@@ -1,4 +1,4 @@
-"""Baselines: what a set of runs came to, in one JSON file that is committed and compared with.
+"""Baselines: the results of a set of runs, in one JSON file that is committed and compared with.
 
 A baseline holds the cells of every row and seed, the checksums of the trained systems, and of
 every response a hash and its number of words. Texts stand in it only where whoever writes it says
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Self
 from pydantic import Field, field_validator, model_validator
 
 from dialbench.errors import InputError, StorageError
-from dialbench.files.atomic import atomic_write, storing
+from dialbench.files.atomic import atomic_write, storage_errors
 from dialbench.files.loads import loads
 from dialbench.records import Job, Responses, fingerprint_of
 from dialbench.store.schema import (
@@ -27,13 +27,13 @@ from dialbench.store.schema import (
     ScoreFields,
     Status,
     current_name,
-    damaged,
+    damage_error,
     read_record,
 )
 
 HASH_DIGITS = 12
 """Hex digits of a response's hash: two texts share one by chance once in 3e14."""
-_RESTORE = "Restore it from version control, or delete it and write it anew with --update."
+_RESTORE_HINT = "Restore it from version control, or delete it and write it anew with --update."
 
 
 class Provenance(Part):
@@ -162,17 +162,17 @@ def read(path: Path) -> Baseline:
     if not path.is_file():
         hint = "Write it from the same runs with --update."
         raise InputError("there is no such baseline", where=str(path), hint=hint)
-    with storing(path):
+    with storage_errors(path):
         data = path.read_bytes()
     try:
         baseline = read_record(path, Baseline)
     except StorageError as error:
         newer = error.what.startswith("follows schema")
-        hint = "Update dialbench." if newer else _RESTORE
+        hint = "Update dialbench." if newer else _RESTORE_HINT
         raise StorageError(error.what, where=str(path), hint=hint) from None
     if _checksum(data) != baseline.checksum:
         what = "its content does not match its checksum: it was changed by hand or by a merge"
-        raise damaged(path, what, _RESTORE)
+        raise damage_error(path, what, _RESTORE_HINT)
     return baseline
 
 
@@ -183,16 +183,16 @@ def write(path: Path, baseline: Baseline) -> None:
         StorageError: the disk refuses.
     """
     value = baseline.model_dump()
-    value["checksum"] = _checksum(_json(value).encode("utf-8"))
-    atomic_write(path, _json(value))
+    value["checksum"] = _checksum(_to_json(value).encode("utf-8"))
+    atomic_write(path, _to_json(value))
 
 
-def key_of(ids: list[str]) -> str:
+def examples_key(ids: list[str]) -> str:
     """The name of a list of example ids in `Baseline.examples`."""
     return fingerprint_of(ids)[:HASH_DIGITS]
 
 
-def _json(value: Mapping[str, Any]) -> str:
+def _to_json(value: Mapping[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 

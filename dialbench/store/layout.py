@@ -1,4 +1,4 @@
-"""Where the stages of a run leave their results, and what a later run finds of them.
+"""Where the stages of a run write their results, and how a later run reads them.
 
     trained/<slug>/work/            the system's own checkpoints while it trains
     trained/<slug>/finished/        trained.json, system/...      once it is trained
@@ -20,27 +20,27 @@ from pathlib import Path
 from typing import Any
 
 from dialbench.errors import InputError, StorageError
-from dialbench.files import responses as lines
-from dialbench.files.atomic import atomic_folder, atomic_write, storing, sweep
+from dialbench.files import responses as response_files
+from dialbench.files.atomic import atomic_folder, atomic_write, remove_leftovers, storage_errors
 from dialbench.files.checksum import sha256_of
 from dialbench.records import Job, Responses, Result, Score
-from dialbench.store import scores as scored
+from dialbench.store import scores as score_files
 from dialbench.store.lock import locked
 from dialbench.store.schema import (
-    Answered,
     JobFields,
     JobRecord,
+    ResponsesRecord,
     Status,
     TrainedRecord,
-    damaged,
-    plain,
+    damage_error,
     read_record,
+    to_json_value,
     write_record,
 )
 
 _RESPONSES, _JOB, _TRAINED, _LOG = "responses.jsonl", "job.json", "trained.json", "error.log"
-_ANEW = "Delete its folder or use --overwrite always."
-_SWEPT = ("trained", "trained/*", "answers", "answers/*", "answers/*/scores")
+_REDO_HINT = "Delete its folder or use --overwrite always."
+_WRITTEN_TO = ("trained", "trained/*", "answers", "answers/*", "answers/*/scores")
 
 
 class Store:
@@ -63,10 +63,10 @@ class Store:
             StorageError: another process holds the folder, or it cannot be written.
         """
         with locked(self.root):
-            sweep(self.root)
-            for pattern in _SWEPT:
+            remove_leftovers(self.root)
+            for pattern in _WRITTEN_TO:
                 for folder in sorted(self.root.glob(pattern)):
-                    sweep(folder)
+                    remove_leftovers(folder)
             for record in self._records():
                 if record.status == "started":
                     self.set_status(record.job.job(), "interrupted")
@@ -85,7 +85,7 @@ class Store:
             StorageError: the disk refuses.
         """
         folder = self._trained_folder(job) / "work"
-        with storing(folder):
+        with storage_errors(folder):
             if fresh and folder.exists():
                 shutil.rmtree(folder)
             folder.mkdir(parents=True, exist_ok=True)
@@ -110,7 +110,7 @@ class Store:
             return None
         folder = self._trained_folder(job) / "finished" / "system"
         for name, sha256 in record.files.items():
-            _compare(folder / name, sha256)
+            _verify(folder / name, sha256)
         return folder
 
     def has_trained(self, job: Job) -> bool:
@@ -159,14 +159,14 @@ class Store:
                 training_fingerprint=job.training_fingerprint,
                 job=JobFields.of(job),
                 files=_checksums(system),
-                facts=plain(facts),
-                curve=plain(curve),
-                notes=plain(notes),
+                facts=to_json_value(facts),
+                curve=to_json_value(curve),
+                notes=to_json_value(notes),
             )
             write_record(folder / _TRAINED, record)
         shutil.rmtree(self._trained_folder(job) / "work", ignore_errors=True)
 
-    # Answers
+    # Responses
 
     def set_status(
         self,
@@ -178,16 +178,16 @@ class Store:
         ranked: bool | None = None,
     ) -> None:
         """Notes how far a job is; `label` and `ranked` stay as they were unless given."""
-        change: dict[str, Any] = {"status": status, "reason": plain(reason)}
+        change: dict[str, Any] = {"status": status, "reason": to_json_value(reason)}
         change |= {} if label is None else {"label": label}
         change |= {} if ranked is None else {"ranked": ranked}
-        record = self._job_record(job) or _fresh(job)
+        record = self._job_record(job) or _new_record(job)
         write_record(self._job_folder(job) / _JOB, record.model_copy(update=change))
 
     def write_log(self, job: Job, text: str) -> Path:
         """Keeps what a failed job has to say at length, until it answers; where it stands."""
         path = self._job_folder(job) / _LOG
-        atomic_write(path, plain(text))
+        atomic_write(path, to_json_value(text))
         return path
 
     def status(self, job: Job) -> Status | None:
@@ -200,8 +200,8 @@ class Store:
         record = self._job_record(job)
         return record is not None and record.answered is not None
 
-    def answered(self, job: Job) -> Answered | None:
-        """How the responses of a job came about; None if there are none."""
+    def answered(self, job: Job) -> ResponsesRecord | None:
+        """Checksum, time and circumstances of the responses of a job; None if there are none."""
         record = self._job_record(job)
         return record.answered if record else None
 
@@ -225,21 +225,23 @@ class Store:
         job = responses.job
         trained = self._trained_record(job)
         with atomic_folder(self._job_folder(job)) as folder:
-            lines.write_responses(folder / _RESPONSES, responses.answers())
-            answered = Answered(
+            response_files.write_responses(folder / _RESPONSES, responses.by_example())
+            answered = ResponsesRecord(
                 sha256=_sha256(folder / _RESPONSES),
                 count=len(responses.texts),
                 seconds=responses.seconds,
                 device=responses.device,
-                circumstances=plain(circumstances or {}),
+                circumstances=to_json_value(circumstances or {}),
             )
             change = {
                 "answered": answered,
                 "facts": trained.facts if trained else {},
                 "curve": trained.curve if trained else [],
-                "notes": list(dict.fromkeys([*(trained.notes if trained else ()), *plain(notes)])),
+                "notes": list(
+                    dict.fromkeys([*(trained.notes if trained else ()), *to_json_value(notes)])
+                ),
             }
-            record = self._job_record(job) or _fresh(job)
+            record = self._job_record(job) or _new_record(job)
             write_record(folder / _JOB, record.model_copy(update=change))
 
     def read_responses(self, job: Job) -> Responses:
@@ -252,10 +254,12 @@ class Store:
         path = self._job_folder(job) / _RESPONSES
         if record is None or record.answered is None:
             raise StorageError(f"there are no responses of {job}", where=str(path))
-        _compare(path, record.answered.sha256)
-        pairs = list(lines.read_responses(path)) if path.stat().st_size else []
+        _verify(path, record.answered.sha256)
+        pairs = list(response_files.read_responses(path)) if path.stat().st_size else []
         if len(pairs) != record.answered.count:
-            raise damaged(path, f"{len(pairs)} responses, not {record.answered.count}", _ANEW)
+            raise damage_error(
+                path, f"{len(pairs)} responses, not {record.answered.count}", _REDO_HINT
+            )
         others = [tuple(further) for _, _, *further in pairs]
         return Responses(
             job,
@@ -272,14 +276,14 @@ class Store:
         """Keeps the scores of a job beside those under other scoring settings.
 
         Args:
-            job: whose responses were scored.
-            scores: by name of the measure.
+            job: whose responses were score_files.
+            scores: by name of the metric.
             scoring: everything that can change the scores, as JSON-like values.
 
         Raises:
             StorageError: the disk refuses.
         """
-        scored.write(self._scores_folder(job), scores, scoring)
+        score_files.write(self._scores_folder(job), scores, scoring)
 
     def read_scores(self, job: Job, scoring: Mapping[str, Any]) -> dict[str, Score] | None:
         """The scores of a job under these settings; None if there are none.
@@ -287,7 +291,7 @@ class Store:
         Raises:
             StorageError: a file is damaged.
         """
-        return scored.read(scored.folder_of(self._scores_folder(job), scoring))
+        return score_files.read(score_files.folder_of(self._scores_folder(job), scoring))
 
     # Everything
 
@@ -329,31 +333,37 @@ class Store:
     def _result(self, record: JobRecord, scoring: Mapping[str, Any] | None) -> Result:
         job = record.job.job()
         parent = self._scores_folder(job)
-        place = scored.latest(parent) if scoring is None else scored.folder_of(parent, scoring)
+        place = (
+            score_files.latest(parent)
+            if scoring is None
+            else score_files.folder_of(parent, scoring)
+        )
         return Result(
             job=job,
             status=record.status,
-            scores=(scored.read(place) if place else None) or {},
+            scores=(score_files.read(place) if place else None) or {},
             label=record.label,
             ranked=record.ranked,
             reason=record.reason,
             notes=tuple(record.notes),
             facts=record.facts,
-            curve=[{key: scored.number(v) for key, v in row.items()} for row in record.curve],
+            curve=[
+                {key: score_files.float_or_nan(v) for key, v in row.items()} for row in record.curve
+            ],
         )
 
     def _records(self) -> list[JobRecord]:
         paths = self.root.glob(f"answers/[!.]*/{_JOB}")
-        records = [_checked(path) for path in paths]
-        return sorted(records, key=lambda record: _order(record.job.job()))
+        records = [_read_job_record(path) for path in paths]
+        return sorted(records, key=lambda record: _sort_key(record.job.job()))
 
     def _job_record(self, job: Job) -> JobRecord | None:
         path = self._job_folder(job) / _JOB
         if not path.exists():
             return None
-        record = _checked(path)
+        record = _read_job_record(path)
         if record.fingerprint != job.fingerprint:
-            raise damaged(path, "it belongs to another job")
+            raise damage_error(path, "it belongs to another job")
         return record
 
     def _trained_record(self, job: Job) -> TrainedRecord | None:
@@ -362,7 +372,7 @@ class Store:
             return None
         record = read_record(path, TrainedRecord)
         if record.training_fingerprint != job.training_fingerprint:
-            raise damaged(path, "it belongs to another training")
+            raise damage_error(path, "it belongs to another training")
         return record
 
     def _trained_folder(self, job: Job) -> Path:
@@ -377,22 +387,22 @@ class Store:
         return self._job_folder(job) / "scores"
 
 
-def _fresh(job: Job) -> JobRecord:
+def _new_record(job: Job) -> JobRecord:
     return JobRecord(fingerprint=job.fingerprint, job=JobFields.of(job), status="started")
 
 
-def _checked(path: Path) -> JobRecord:
+def _read_job_record(path: Path) -> JobRecord:
     record = read_record(path, JobRecord)
     try:
         fingerprint = record.job.job().fingerprint
     except InputError as error:
-        raise damaged(path, error.what) from None
+        raise damage_error(path, error.what) from None
     if fingerprint != record.fingerprint:
-        raise damaged(path, "the job does not match its fingerprint")
+        raise damage_error(path, "the job does not match its fingerprint")
     return record
 
 
-def _order(job: Job) -> tuple[str, str, int, str, str]:
+def _sort_key(job: Job) -> tuple[str, str, int, str, str]:
     return job.system, job.corpus, job.seed, str(job.decoding), job.fingerprint
 
 
@@ -406,13 +416,13 @@ def _checksums(folder: Path) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): _sha256(path) for path in files}
 
 
-def _compare(path: Path, sha256: str) -> None:
+def _verify(path: Path, sha256: str) -> None:
     if not path.is_file():
-        raise damaged(path, "it is missing", _ANEW)
+        raise damage_error(path, "it is missing", _REDO_HINT)
     if _sha256(path) != sha256:
-        raise damaged(path, "its checksum does not match", _ANEW)
+        raise damage_error(path, "its checksum does not match", _REDO_HINT)
 
 
 def _sha256(path: Path) -> str:
-    with storing(path):
+    with storage_errors(path):
         return sha256_of(path)

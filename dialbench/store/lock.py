@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 from pydantic import BaseModel, ValidationError
 
 from dialbench.errors import StorageError
-from dialbench.files.atomic import atomic_write, storing
+from dialbench.files.atomic import atomic_write, storage_errors
 
 LOCK = ".lock"
 OWNER = ".owner.json"
@@ -39,28 +39,28 @@ def locked(folder: Path) -> Iterator[None]:
         StorageError: another process holds it, or it cannot be written.
     """
     lock, owner = FileLock(folder / LOCK), folder / OWNER
-    with storing(folder):
+    with storage_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    with storing(folder / LOCK):
+    with storage_errors(folder / LOCK):
         try:
             lock.acquire(timeout=0)
         except Timeout:
-            raise _in_use(folder) from None
+            raise _in_use_error(folder) from None
     try:
-        atomic_write(owner, _myself().model_dump_json())
+        atomic_write(owner, _current_owner().model_dump_json())
         yield
     finally:
         owner.unlink(missing_ok=True)
         lock.release()
 
 
-def _myself() -> _Owner:
+def _current_owner() -> _Owner:
     started = datetime.now(UTC).isoformat(timespec="seconds")
     command = " ".join(sys.argv).encode("utf-8", "replace").decode("utf-8")
     return _Owner(pid=os.getpid(), host=socket.gethostname(), started=started, command=command)
 
 
-def _in_use(folder: Path) -> StorageError:
+def _in_use_error(folder: Path) -> StorageError:
     try:
         owner = _Owner.model_validate_json((folder / OWNER).read_bytes())
     except (OSError, ValidationError):

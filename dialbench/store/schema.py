@@ -11,7 +11,7 @@ from typing import Any, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, ValidationError
 
 from dialbench.errors import StorageError, first_line
-from dialbench.files.atomic import atomic_write, storing
+from dialbench.files.atomic import atomic_write, storage_errors
 from dialbench.files.loads import loads
 from dialbench.files.validation import first_fault
 from dialbench.records import Decoding, Job
@@ -76,7 +76,7 @@ class TrainedRecord(Record):
     notes: list[str]
 
 
-class Answered(Part):
+class ResponsesRecord(Part):
     """How the responses of a job came about."""
 
     sha256: str
@@ -98,7 +98,7 @@ class JobRecord(Record):
     notes: list[str] = []
     facts: dict[str, Any] = {}
     curve: list[dict[str, float | None]] = []
-    answered: Answered | None = None
+    answered: ResponsesRecord | None = None
 
 
 class ScoreFields(Part):
@@ -155,7 +155,7 @@ def read_record(path: Path, kind: type[_Kind]) -> _Kind:
     Raises:
         StorageError: it cannot be read, is damaged, or was written by a newer dialbench.
     """
-    with storing(path):
+    with storage_errors(path):
         data = path.read_bytes()
     try:
         value = loads(data)
@@ -168,7 +168,7 @@ def read_record(path: Path, kind: type[_Kind]) -> _Kind:
             )
         return kind.model_validate(value)
     except ValueError as error:
-        raise damaged(path, _first_line(error)) from None
+        raise damage_error(path, _describe_fault(error)) from None
 
 
 def write_record(path: Path, record: Record) -> None:
@@ -177,13 +177,15 @@ def write_record(path: Path, record: Record) -> None:
     atomic_write(path, json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
 
 
-def damaged(path: Path, what: str, hint: str = "Delete its folder and run again.") -> StorageError:
+def damage_error(
+    path: Path, what: str, hint: str = "Delete its folder and run again."
+) -> StorageError:
     """The error for a file of the store that is not as it was written."""
     return StorageError(f"is damaged ({what})", where=str(path), hint=hint)
 
 
-def plain(value: Any) -> Any:
-    """A JSON value that says the same as nearly as JSON can; NaN and infinity become null."""
+def to_json_value(value: Any) -> Any:
+    """The nearest JSON value: NaN and infinity become null, arrays lists, the rest text."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode("utf-8")
     if value is None or isinstance(value, int):
@@ -191,15 +193,15 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): to_json_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [plain(item) for item in value]
+        return [to_json_value(item) for item in value]
     if callable(getattr(value, "tolist", None)):  # numbers and arrays of numpy and torch
-        return plain(value.tolist())
-    return plain(str(value))
+        return to_json_value(value.tolist())
+    return to_json_value(str(value))
 
 
-def _first_line(error: Exception) -> str:
+def _describe_fault(error: Exception) -> str:
     if isinstance(error, ValidationError):
         fault = first_fault(error)
         return f"{fault.field}: {fault.message}"

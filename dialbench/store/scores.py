@@ -13,16 +13,16 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from dialbench.errors import first_line
-from dialbench.files.atomic import atomic_folder, atomic_write, storing
+from dialbench.files.atomic import atomic_folder, atomic_write, storage_errors
 from dialbench.records import Score, Tally, fingerprint_of
 from dialbench.store.schema import (
     ScoreFields,
     ScoresRecord,
     TallyFields,
     current_name,
-    damaged,
-    plain,
+    damage_error,
     read_record,
+    to_json_value,
     write_record,
 )
 
@@ -37,7 +37,7 @@ _KINDS = ("per_response", "dialogues", "parts", "shares", "joint")
 
 def folder_of(parent: Path, scoring: Mapping[str, Any]) -> Path:
     """Where the scores under these scoring settings stand, below `parent`."""
-    return parent / fingerprint_of(plain(scoring))[:12]
+    return parent / fingerprint_of(to_json_value(scoring))[:12]
 
 
 def latest(parent: Path) -> Path | None:
@@ -53,11 +53,11 @@ def write(parent: Path, scores: Mapping[str, Score], scoring: Mapping[str, Any])
     Raises:
         StorageError: the disk refuses.
     """
-    arrays, same = _different(_arrays_of(scores))
+    arrays, same = _deduplicated(_arrays_of(scores))
     data = save(arrays)
     record = ScoresRecord(
-        scoring_fingerprint=fingerprint_of(plain(scoring)),
-        scoring=plain(scoring),
+        scoring_fingerprint=fingerprint_of(to_json_value(scoring)),
+        scoring=to_json_value(scoring),
         written=datetime.now(UTC).isoformat(),
         arrays_sha256=hashlib.sha256(data).hexdigest(),
         scores={name: fields_of(score) for name, score in scores.items()},
@@ -88,17 +88,17 @@ def read(folder: Path) -> dict[str, Score] | None:
     record = read_record(folder / _VALUES, ScoresRecord)
     fingerprint = fingerprint_of(record.scoring)
     if fingerprint != record.scoring_fingerprint or fingerprint[:12] != folder.name:
-        raise damaged(folder / _VALUES, "the scoring settings do not match their fingerprint")
-    with storing(folder / _ARRAYS):
+        raise damage_error(folder / _VALUES, "the scoring settings do not match their fingerprint")
+    with storage_errors(folder / _ARRAYS):
         data = (folder / _ARRAYS).read_bytes()
     if hashlib.sha256(data).hexdigest() != record.arrays_sha256:
-        raise damaged(folder / _ARRAYS, "its checksum does not match")
+        raise damage_error(folder / _ARRAYS, "its checksum does not match")
     arrays = _arrays(data, folder / _ARRAYS)
     try:
         arrays |= {key: arrays[kept] for key, kept in record.same_arrays.items()}
         return _scores(record, arrays)
     except KeyError as error:
-        raise damaged(folder / _ARRAYS, f"{error.args[0]} is missing") from None
+        raise damage_error(folder / _ARRAYS, f"{error.args[0]} is missing") from None
 
 
 def _scores(record: ScoresRecord, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Score]:
@@ -112,22 +112,22 @@ def _arrays(data: bytes, path: Path) -> dict[str, NDArray[Any]]:
     try:
         arrays = load(data)
     except (SafetensorError, ValueError, TypeError) as error:
-        raise damaged(path, first_line(error)) from None
+        raise damage_error(path, first_line(error)) from None
     for name, values in arrays.items():
         kind = name.partition("/")[0].partition("-")[0]
         if (values.ndim, str(values.dtype)) != _FORMS.get(kind, (1, "float64")):
-            raise damaged(path, f"{name} does not hold the numbers that it should")
+            raise damage_error(path, f"{name} does not hold the numbers that it should")
     return arrays
 
 
 def fields_of(score: Score) -> ScoreFields:
     """The score as it stands in a file, without its arrays."""
     return ScoreFields(
-        value=plain(float(score.value)),
+        value=to_json_value(float(score.value)),
         n=int(score.n),
         signature=score.signature,
-        interval=None if score.interval is None else tuple(plain(score.interval)),
-        reason=plain(score.reason),
+        interval=None if score.interval is None else tuple(to_json_value(score.interval)),
+        reason=to_json_value(score.reason),
     )
 
 
@@ -140,12 +140,12 @@ def _arrays_of(scores: Mapping[str, Score]) -> Iterator[tuple[str, NDArray[Any]]
         if score.tally is not None:
             yield f"sums/{name}", score.tally.sums
             ngrams = zip(score.tally.codes, score.tally.owners, strict=True)
-            for number, (codes, owners) in enumerate(ngrams):
-                yield f"codes-{number}/{name}", codes
-                yield f"owners-{number}/{name}", owners
+            for kind_number, (codes, owners) in enumerate(ngrams):
+                yield f"codes-{kind_number}/{name}", codes
+                yield f"owners-{kind_number}/{name}", owners
 
 
-def _different(
+def _deduplicated(
     arrays: Iterable[tuple[str, NDArray[Any]]],
 ) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
     """Each array once, and for every other name the one under which its array stands."""
@@ -153,7 +153,7 @@ def _different(
     same: dict[str, str] = {}
     names: dict[tuple[str, tuple[int, ...], bytes], str] = {}
     for name, array in arrays:
-        packed = _contiguous(array)
+        packed = _as_contiguous(array)
         content = (packed.dtype.str, packed.shape, hashlib.sha256(packed.data).digest())
         first = names.setdefault(content, name)
         if first == name:
@@ -181,8 +181,9 @@ def _score(
     tally: TallyFields | None,
 ) -> Score:
     low_high = fields.interval
+    interval = low_high and (float_or_nan(low_high[0]), float_or_nan(low_high[1]))
     return Score(
-        value=number(fields.value),
+        value=float_or_nan(fields.value),
         n=fields.n,
         signature=fields.signature,
         per_response=arrays.get(f"per_response/{name}"),
@@ -191,17 +192,17 @@ def _score(
         shares=arrays.get(f"shares/{name}"),
         joint=arrays.get(f"joint/{name}"),
         tally=None if tally is None else _tally(name, tally, arrays),
-        interval=None if low_high is None else (number(low_high[0]), number(low_high[1])),
+        interval=interval,
         reason=fields.reason,
     )
 
 
-def number(value: float | None) -> float:
+def float_or_nan(value: float | None) -> float:
     """A number of a JSON file, where null stands for NaN."""
     return math.nan if value is None else value
 
 
-def _contiguous(array: NDArray[Any]) -> NDArray[Any]:
+def _as_contiguous(array: NDArray[Any]) -> NDArray[Any]:
     import numpy as np
 
     kind = array.dtype if array.dtype.kind == "i" else np.float64

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import unicodedata
 
-_UNSEEN = ("Cc", "Cf", "Cs")
+_INVISIBLE = ("Cc", "Cf", "Cs")
 
 
 def clean(text: str) -> str:
     """`text` on one line, composed, and without characters that cannot be seen.
 
-    What every outlet does to text from outside (tables, pages, CSV, the terminal): no escape
+    Every output does this to text from outside (tables, pages, CSV, the terminal): no escape
     sequence, no text direction and no line break of a system, a server or a file gets through.
     """
     text = unicodedata.normalize("NFC", " ".join(text.split()))
@@ -20,7 +20,7 @@ def clean(text: str) -> str:
 
 def visible(text: str) -> str:
     """`text` without control and format characters and lone surrogates; line breaks stay."""
-    return "".join(c for c in text if c == "\n" or unicodedata.category(c) not in _UNSEEN)
+    return "".join(c for c in text if c == "\n" or unicodedata.category(c) not in _INVISIBLE)
 
 
 def slug(text: str) -> str:

@@ -1,6 +1,6 @@
 """Tokenisers by name, and the way back from tokens to text.
 
-Every measure of a table sees text through one tokeniser, so that no system gains by its own
+Every metric of a table sees text through one tokeniser, so that no system gains by its own
 vocabulary. `default` lower-cases, separates punctuation and splits contractions as the Penn
 Treebank does (`don't` -> `do n't`); `whitespace` only splits; `parlai`, `bert` and `13a` are
 what the code of some papers does.
@@ -30,8 +30,8 @@ _TOKEN = re.compile(
 _QUOTES = (("’", "'"), ("‘", "'"), ("“", '"'), ("”", '"'))
 # DailyDialog writes many contractions as "I ’ m"; read as three words they would count as
 # other words than everybody else's "I'm".
-_TORN = re.compile(r"(?<=\w) ' (?=(?:s|m|d|re|ve|ll|t)\b)")
-_LONGEST_PIECE, _MOST_PIECES = 64, 1 << 18
+_SEPARATED_CLITIC = re.compile(r"(?<=\w) ' (?=(?:s|m|d|re|ve|ll|t)\b)")
+_MAX_PIECE_LENGTH, _MAX_PIECES = 64, 1 << 18
 _CLOSING = set(",.!?;:)]}%") | {"..."}
 _OPENING = set("([{$#")
 
@@ -41,30 +41,30 @@ def tokenize(text: str) -> list[str]:
 
     `<unk>` stays one token. Text without any token gives an empty list.
     """
-    return list(chain.from_iterable(map(_PIECES.__getitem__, _plain(text).split())))
+    return list(chain.from_iterable(map(_TOKENS_BY_PIECE.__getitem__, _normalise(text).split())))
 
 
-def _plain(text: str) -> str:
+def _normalise(text: str) -> str:
     """The text in lower case with ASCII quotes and contractions in one piece."""
     for quote, plain in _QUOTES:
         text = text.replace(quote, plain)
     text = text.lower()
-    return _TORN.sub("'", text) if " ' " in text else text
+    return _SEPARATED_CLITIC.sub("'", text) if " ' " in text else text
 
 
-class _Pieces(dict[str, tuple[str, ...]]):
-    """The tokens of what stands between white space; those of most pieces are asked for again."""
+class _TokensByPiece(dict[str, tuple[str, ...]]):
+    """A cache of the tokens of each piece between white space."""
 
     def __missing__(self, piece: str) -> tuple[str, ...]:
         tokens = tuple(_TOKEN.findall(piece))
-        if len(piece) <= _LONGEST_PIECE:
-            if len(self) >= _MOST_PIECES:
+        if len(piece) <= _MAX_PIECE_LENGTH:
+            if len(self) >= _MAX_PIECES:
                 self.clear()
             self[piece] = tokens
         return tokens
 
 
-_PIECES = _Pieces()
+_TOKENS_BY_PIECE = _TokensByPiece()
 
 
 def detokenize(tokens: Iterable[str]) -> str:
@@ -74,14 +74,14 @@ def detokenize(tokens: Iterable[str]) -> str:
     as two clitics in a row may come back divided otherwise.
     """
     pieces: list[str] = []
-    glue = True
+    no_space = True
     for token in tokens:
         clitic = token == "n't" or (token[0] == "'" and len(token) > 1)
         after_word = bool(pieces) and pieces[-1][-1].isalnum()
-        if not glue and token not in _CLOSING and not (clitic and after_word):
+        if not no_space and token not in _CLOSING and not (clitic and after_word):
             pieces.append(" ")
         pieces.append(token)
-        glue = token in _OPENING
+        no_space = token in _OPENING
     return "".join(pieces)
 
 
@@ -112,8 +112,8 @@ def _bert_character(character: str) -> str:
         return " "
     if category[0] == "C" or character == "\ufffd":
         return ""
-    apart = character in string.punctuation or category[0] == "P" or _is_cjk(ord(character))
-    return f" {character} " if apart else character
+    separate = character in string.punctuation or category[0] == "P" or _is_cjk(ord(character))
+    return f" {character} " if separate else character
 
 
 def _is_cjk(code: int) -> bool:
@@ -154,7 +154,7 @@ _TOKENIZERS: dict[str, Tokenizer] = {
 }
 
 PIECEWISE: dict[Tokenizer, tuple[Callable[[str], str], Callable[[str], tuple[str, ...]]]] = {
-    tokenize: (_plain, _PIECES.__getitem__),
+    tokenize: (_normalise, _TOKENS_BY_PIECE.__getitem__),
     str.split: (str, lambda piece: (piece,)),
 }
 """Tokenisers whose tokens are those of each piece between white space, one piece after another.

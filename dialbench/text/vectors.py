@@ -19,7 +19,7 @@ from dialbench.files.atomic import atomic_write
 from dialbench.files.lines import PACKED, not_utf8, raw_lines, require_file
 from dialbench.files.loads import loads
 
-_DIGITS = 19
+_MAX_DIGITS = 19
 _FORM = "Each line is a word and its numbers, separated by single spaces."
 
 
@@ -150,20 +150,20 @@ def _check_saved(words: Any, matrix: NDArray[Any]) -> None:
 def _parse(lines: Iterable[tuple[int, bytes]], path: Path) -> Vectors:
     words: dict[str, None] = {}
     values = array("f")
-    size = number = promised = 0
-    for number, raw in lines:
-        where = f"{path}:{number}"
-        fields = _decoded(raw, where).rstrip(" \r\n").split(" ")
-        if number == 1 and len(fields) == 2 and all(map(_is_count, fields)):
-            promised, size = map(int, fields)
+    size = line_number = declared = 0
+    for line_number, raw in lines:
+        where = f"{path}:{line_number}"
+        fields = _decode(raw, where).rstrip(" \r\n").split(" ")
+        if line_number == 1 and len(fields) == 2 and all(map(_is_count, fields)):
+            declared, size = map(int, fields)
             continue
         size = size or len(fields) - 1
-        word, numbers = _divided(fields, size, where)
+        word, numbers = _split_fields(fields, size, where)
         if word not in words:
             words[word] = None
             values.extend(_numbers(numbers, where))
-    if promised and promised != number - 1:
-        what = f"the first line promises {promised} vectors, but {number - 1} follow"
+    if declared and declared != line_number - 1:
+        what = f"the first line promises {declared} vectors, but {line_number - 1} follow"
         raise InputError(what, where=str(path), hint="Fetch or unpack it again.")
     if not words:
         raise InputError("there are no word vectors in this file", where=str(path), hint=_FORM)
@@ -171,14 +171,14 @@ def _parse(lines: Iterable[tuple[int, bytes]], path: Path) -> Vectors:
     return Vectors(list(words), np.asarray(values, np.float32).reshape(-1, size), name)
 
 
-def _decoded(raw: bytes, where: str) -> str:
+def _decode(raw: bytes, where: str) -> str:
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise InputError(not_utf8(error), where=where, hint=_FORM) from None
 
 
-def _divided(fields: list[str], size: int, where: str) -> tuple[str, list[str]]:
+def _split_fields(fields: list[str], size: int, where: str) -> tuple[str, list[str]]:
     """The word, which may hold spaces, and its `size` numbers."""
     extra = len(fields) - 1 - size
     if extra < 0 or size == 0 or (extra > 0 and _is_number(fields[extra])):
@@ -199,7 +199,7 @@ def _numbers(fields: list[str], where: str) -> array[float]:
 
 
 def _is_count(text: str) -> bool:
-    return text.isdecimal() and len(text) < _DIGITS
+    return text.isdecimal() and len(text) < _MAX_DIGITS
 
 
 def _is_number(text: str) -> bool:

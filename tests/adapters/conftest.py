@@ -88,7 +88,7 @@ def eight() -> Split:
 
 @pytest.fixture(scope="session")
 def asked(eight) -> list[Context]:
-    return [example.blind() for example in eight]
+    return [example.as_context() for example in eight]
 
 
 @pytest.fixture(scope="session")

@@ -26,7 +26,7 @@ from dialbench.adapter import Progress, Run
 from dialbench.errors import InputError, StorageError, SystemFailed
 from dialbench.records import Context, Decoding
 from dialbench.systems import Registry
-from dialbench.text.written import written
+from dialbench.text.untokenized import untokenized
 
 KEY = "sk-never-to-be-seen-0123456789"
 MANY = [Context([f"turn {number}"], f"id-{number}") for number in range(12)]
@@ -577,7 +577,7 @@ class TestResume:
         assert len(server.bodies) - before == 20 - kept
         (found,) = out.glob("answers/*/responses.jsonl")
         lines = [json.loads(line) for line in found.read_text().splitlines()]
-        expected = [written(line["context"][-1]) for line in lines]
+        expected = [untokenized(line["context"][-1]) for line in lines]
         assert [line["response"] for line in lines] == expected
 
 

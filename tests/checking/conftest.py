@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dialbench.records import Decoding, Example, Job, Responses
-from dialbench.store.baselines import Baseline, Entry, Provenance, ResponseFields, key_of
+from dialbench.store.baselines import Baseline, Entry, Provenance, ResponseFields, examples_key
 from dialbench.store.schema import JobFields, ScoreFields
 
 VERSIONS = {"dialbench": "0.1.0", "python": "3.11.7", "torch": "2.6.0"}
@@ -46,7 +46,7 @@ def entry() -> Callable[..., Entry]:
         job = Job(system, "demo", seed, Decoding(), "quick", training, {"data": "bb"})
         examples = [Example(id, "d", ("hello",), ()) for id in IDS[: len(texts)]]
         stored = Responses(job, examples, texts, 1.0, "cpu")
-        responses = ResponseFields.of(stored, key_of([e.id for e in examples]))
+        responses = ResponseFields.of(stored, examples_key([e.id for e in examples]))
         if not kept:
             responses = responses.model_copy(update={"texts": None})
         values = {"dist-1": 0.5, "bleu-1": 0.25} if scores is None else scores
@@ -76,7 +76,7 @@ def snapshot() -> Callable[..., Baseline]:
             versions={**VERSIONS, **versions},
         )
         lengths = {len(e.responses) for e in entries if e.responses}
-        examples = {key_of(list(IDS[:n])): list(IDS[:n]) for n in lengths}
+        examples = {examples_key(list(IDS[:n])): list(IDS[:n]) for n in lengths}
         return Baseline(provenance=provenance, examples=examples, entries=list(entries))
 
     return make

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dying import dies_at
 
-from dialbench.files.atomic import atomic_folder, atomic_write, sweep
+from dialbench.files.atomic import atomic_folder, atomic_write, remove_leftovers
 
 
 def write_file(path: Path, mark: str) -> None:
@@ -39,7 +39,7 @@ def main(root: Path) -> None:
         path = root / write.__name__ / "place"
         write(path, "o")
         while dies_at(number, partial(write, path, "n")):
-            sweep(path.parent)
+            remove_leftovers(path.parent)
             assert [entry.name for entry in path.parent.iterdir()] == ["place"]
             seen.add(content(path))
             write(path, "o")

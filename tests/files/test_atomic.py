@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dialbench.errors import StorageError
-from dialbench.files.atomic import atomic_file, atomic_folder, atomic_write, sweep
+from dialbench.files.atomic import atomic_file, atomic_folder, atomic_write, remove_leftovers
 
 DYING = Path(__file__).parents[1] / "dying"
 
@@ -142,16 +142,16 @@ def test_sweeping_clears_only_what_writers_left(tmp_path: Path) -> None:
         (tmp_path / name).write_text(name)
     (tmp_path / ".x.0123abcd.dialbench-new").write_text("half")
     (tmp_path / ".f.89abcdef.dialbench-new" / "below").mkdir(parents=True)
-    sweep(tmp_path)
+    remove_leftovers(tmp_path)
     assert names(tmp_path) == sorted(kept)
-    sweep(tmp_path / "missing")
+    remove_leftovers(tmp_path / "missing")
 
 
 def test_sweeping_brings_an_old_folder_back_unless_it_was_replaced(tmp_path: Path) -> None:
     for name in (".lost.dialbench-old", ".kept.dialbench-old", "kept"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "mark").write_text(name)
-    sweep(tmp_path)
+    remove_leftovers(tmp_path)
     assert names(tmp_path) == ["kept", "lost"]
     assert (tmp_path / "lost" / "mark").read_text() == ".lost.dialbench-old"
     assert (tmp_path / "kept" / "mark").read_text() == "kept"
@@ -192,5 +192,5 @@ def test_a_writer_killed_at_random_moments_never_leaves_a_broken_file(tmp_path: 
         assert writer.wait() == -signal.SIGKILL
         text = path.read_text()
         assert text == text[0] * 300_000
-    sweep(tmp_path)
+    remove_leftovers(tmp_path)
     assert names(tmp_path) == ["x"]

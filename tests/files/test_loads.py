@@ -46,7 +46,10 @@ def test_values_are_those_of_the_library() -> None:
 
 
 def test_halves_of_pairs_are_read_where_they_are_expected() -> None:
-    assert loads(r'["\ud83d", "\ud83d\ude00"]', halves=True) == ["\ud83d", "\N{GRINNING FACE}"]
+    assert loads(r'["\ud83d", "\ud83d\ude00"]', lone_surrogates=True) == [
+        "\ud83d",
+        "\N{GRINNING FACE}",
+    ]
 
 
 def test_what_is_wide_or_not_very_deep_is_read() -> None:

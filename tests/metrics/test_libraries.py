@@ -96,7 +96,7 @@ def test_bertscore_takes_the_best_filled_reference(bert_score, texts_of):
 
 def test_the_authors_layer_of_a_model_they_tried(bert_score):
     checkpoint = Checkpoint()
-    checkpoint.named = "roberta-large"
+    checkpoint.given_name = "roberta-large"
     assert BertModel(checkpoint).layer == 17
 
 

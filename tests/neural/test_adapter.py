@@ -19,7 +19,7 @@ EVERY = [Decoding.parse(text) for text in ["greedy", "sample", "top-k:3", "top-p
 
 @pytest.fixture(scope="session")
 def asked(valid) -> list[Context]:
-    return [example.blind() for example in valid]
+    return [example.as_context() for example in valid]
 
 
 @pytest.fixture(scope="module")

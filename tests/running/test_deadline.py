@@ -31,7 +31,7 @@ def shares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
             store.commit_trained(plan.tasks[number].job, lambda folder: None, {}, [], [])
         worker = Worker(store, "cpu", Board("none"), deadline=1100.0)
         tasks = plan.tasks
-        untils = [worker.until(task, tasks[i:], jobs) for i, task in enumerate(tasks)]
+        untils = [worker.training_deadline(task, tasks[i:], jobs) for i, task in enumerate(tasks)]
         return [until - 1000.0 for until in untils]
 
     return of
@@ -63,7 +63,7 @@ def test_decodings_of_one_training_take_no_time_twice(shares):
 def test_no_deadline(tmp_path: Path):
     plan = Plan.of(Request(models="teacher", plugins=(STARTING,)))
     worker = Worker(Store(tmp_path), "cpu", Board("none"))
-    assert worker.until(plan.tasks[0], plan.tasks, 1) is None
+    assert worker.training_deadline(plan.tasks[0], plan.tasks, 1) is None
 
 
 @pytest.fixture

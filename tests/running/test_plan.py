@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dialbench.errors import InputError, UnknownName
-from dialbench.running.plan import Dataset, Plan, Request, setting_of
+from dialbench.running.plan import Dataset, Plan, Request, comparison_key
 from dialbench.systems import Registry
 
 
@@ -52,7 +52,7 @@ def test_what_changes_only_speed_or_the_test_set_does_not_retrain() -> None:
     (fewer,) = Plan.of(Request(models="transformer", limit_test=5)).tasks
     assert one.job.training_fingerprint == fewer.job.training_fingerprint
     assert one.job.fingerprint != fewer.job.fingerprint
-    assert setting_of(one.job) != setting_of(fewer.job)
+    assert comparison_key(one.job) != comparison_key(fewer.job)
     (batch,) = Plan.of(Request(models="transformer[answer_batch=8]")).tasks
     assert dict(batch.job.training) == dict(one.job.training)
 

@@ -19,7 +19,7 @@ from dialbench.store.schema import JobFields, ScoreFields
 def baseline(job: Job) -> Baseline:
     examples = [Example("d-1", "d", ("hello",), ()), Example("d-2", "d", ("hi",), ())]
     given = Responses(job, examples, ("how are you", ""), 1.0, "cpu")
-    key = baselines.key_of(["d-1", "d-2"])
+    key = baselines.examples_key(["d-1", "d-2"])
     score = ScoreFields(
         value=0.1 + 0.2, n=2, signature="s", interval=(1e-07, 1.5), reason=""
     )  # 0.30000000000000004: other last digits stand for the same float

@@ -8,7 +8,7 @@ import pytest
 
 from dialbench.errors import InputError
 from dialbench.presets import preset as presets
-from dialbench.running.plan import Request, systems_of, under
+from dialbench.running.plan import Request, preset_for_row, systems_of
 from dialbench.suites import suite as suites
 from dialbench.suites.suite import CountSuite, Suite
 from dialbench.systems import Registry
@@ -92,7 +92,7 @@ def test_every_row_is_a_system_with_options_that_fit(name: str) -> None:
         for preset in presets.names():
             for row in suite.rows:
                 if row.name in systems:
-                    settings = under(presets.load(preset), group, row).system
+                    settings = preset_for_row(presets.load(preset), group, row).system
                     config = systems[row.name].config(settings)
                     expected = group.settings.get(preset, {}) | row.settings.get(preset, {})
                     assert all(getattr(config, key) == value for key, value in expected.items())
@@ -135,7 +135,7 @@ def test_layouts_differ_at_every_preset(preset: str) -> None:
     systems, _ = systems_of(suite, Registry())
     group = suite.groups[0]
     configs = [
-        systems[row.name].config(under(presets.load(preset), group, row).system)
+        systems[row.name].config(preset_for_row(presets.load(preset), group, row).system)
         for row in suite.rows
         if row.system
     ]
@@ -148,7 +148,8 @@ def test_the_cvae_of_dvs2s_1_has_its_own_sizes_where_others_share_theirs() -> No
     systems, _ = systems_of(suite, Registry())
     paper, (group,) = presets.load("paper"), suite.groups
     configs = {
-        row.name: systems[row.name].config(under(paper, group, row).system) for row in suite.rows
+        row.name: systems[row.name].config(preset_for_row(paper, group, row).system)
+        for row in suite.rows
     }
     assert (configs["S2SA"].embedding, configs["S2SA"].hidden) == (300, 512)
     assert (configs["CVAE"].embedding, configs["CVAE"].hidden) == (200, 300)
@@ -159,7 +160,7 @@ def test_the_rl_papers_sizes_hold_at_preset_paper() -> None:
     systems, _ = systems_of(suite, Registry())
     row = next(row for row in suite.rows if row.name == "RL Transformer")
     for group, size in zip(suite.groups, (64, 256), strict=True):
-        config = systems[row.name].config(under(presets.load("paper"), group, row).system)
+        config = systems[row.name].config(preset_for_row(presets.load("paper"), group, row).system)
         assert (config.layers, config.attention, config.learning_rate) == (4, size, 1.5e-4)
         assert (config.d_rand, config.output_link) == (512, "X")
     assert suite.context_turns == 4

@@ -8,7 +8,7 @@ from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from dialbench.errors import UnknownName
-from dialbench.text.tokenizer import _TOKEN, _plain, detokenize, tokenize, tokenizer
+from dialbench.text.tokenizer import _TOKEN, _normalise, detokenize, tokenize, tokenizer
 
 TEXTS = [
     "Don't you know the answer, a 3.5-litre engine?!",
@@ -76,7 +76,7 @@ def test_default_tokens():
 
 @given(st.text(st.sampled_from("aN '’n t s .,-<>unk_ä\u0301\u00a0\u2028\x1c\x85\n")))
 def test_default_tokens_do_not_depend_on_what_stands_beyond_white_space(text):
-    assert tokenize(text) == _TOKEN.findall(_plain(text))
+    assert tokenize(text) == _TOKEN.findall(_normalise(text))
 
 
 @pytest.mark.parametrize("text", TEXTS)

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dialbench.nli.judge import LABELS
 from dialbench.nli.training.pairs import Pair
 from dialbench.records import Dialogue
-from dialbench.text.written import written
+from dialbench.text.untokenized import untokenized
 
 ENTAILMENT, NEUTRAL, CONTRADICTION = range(len(LABELS))
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
@@ -58,7 +58,9 @@ def dialogue_pairs(
 def _unrelated(dialogues: Sequence[Dialogue], dice: random.Random) -> Iterator[Pair]:
     while len(dialogues) > 1:
         one, other = dice.sample(dialogues, 2)
-        yield Pair(written(dice.choice(one.turns)), written(dice.choice(other.turns)), NEUTRAL)
+        yield Pair(
+            untokenized(dice.choice(one.turns)), untokenized(dice.choice(other.turns)), NEUTRAL
+        )
 
 
 def _with_commonplaces(dialogues: Sequence[Dialogue], dice: random.Random) -> Iterator[Pair]:
@@ -70,7 +72,7 @@ def _with_commonplaces(dialogues: Sequence[Dialogue], dice: random.Random) -> It
 
 
 def _common(dialogues: Sequence[Dialogue], dice: random.Random) -> Iterator[Pair]:
-    turns = [written(turn) for dialogue in dialogues for turn in dialogue.turns]
+    turns = [untokenized(turn) for dialogue in dialogues for turn in dialogue.turns]
     said = commonplaces(dialogue.turns for dialogue in dialogues)
     # Without a turn that lacks one of them, none would ever come.
     possible = any(reply not in turn for turn in turns for reply in said)
@@ -104,20 +106,20 @@ def _negations(dialogues: Sequence[Dialogue], dice: random.Random) -> Iterator[P
 
 def commonplaces(turns: Iterable[Sequence[str]]) -> list[str]:
     """What is said in three or more of the dialogues, given by their turns: once for each."""
-    told = Counter(text for own in turns for text in sorted({written(turn) for turn in own}))
+    told = Counter(text for own in turns for text in sorted({untokenized(turn) for turn in own}))
     return [text for text, count in told.items() if count >= _OFTEN for _ in range(count)]
 
 
 def _turns(dialogues: Sequence[Dialogue], dice: random.Random) -> Iterator[str]:
     """Turns of a few words, each at most once, in random order."""
-    turns = sorted({written(turn) for dialogue in dialogues for turn in dialogue.turns})
+    turns = sorted({untokenized(turn) for dialogue in dialogues for turn in dialogue.turns})
     dice.shuffle(turns)
     return (turn for turn in turns if _FEWEST <= len(_WORDS.findall(turn)) <= _MOST)
 
 
 def statements(dialogues: Sequence[Dialogue]) -> list[str]:
     """The sentences of all turns that can be denied, each once, in the order of the alphabet."""
-    turns = (written(turn) for dialogue in dialogues for turn in dialogue.turns)
+    turns = (untokenized(turn) for dialogue in dialogues for turn in dialogue.turns)
     sentences = (sentence for turn in turns for sentence in _SENTENCE.split(turn))
     return sorted({s for s in sentences if is_statement(s) and len(_WORDS.findall(s)) <= _MOST})
 
@@ -135,7 +137,7 @@ def reply_pairs(dialogues: Sequence[Dialogue], count: int, seed: int) -> list[Pa
     asked = [
         (question, reply)
         for dialogue in dialogues
-        for question, reply in itertools.pairwise(map(written, dialogue.turns))
+        for question, reply in itertools.pairwise(map(untokenized, dialogue.turns))
         if question.endswith("?") and reply not in known and len(_WORDS.findall(reply)) >= _FEWEST
     ]
     chosen = dice.sample(asked, min(2 * count, len(asked)))

@@ -27,7 +27,7 @@ from dialbench.stats.clusters import Estimate
 from dialbench.stats.effects import mean_difference
 from dialbench.stats.folds import dialogue_numbers
 from dialbench.text.tokenizer import tokenize
-from dialbench.text.written import written
+from dialbench.text.untokenized import untokenized
 
 CONTEXTS = 1_000
 """Contexts of the sanity suite."""
@@ -169,7 +169,7 @@ def _same(judge: Judge, name: str, pairs: Sequence[tuple[Example, str]]) -> Same
 
 def _denied(turns: Sequence[str]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """Pairs of a statement and its negation, by how it is negated."""
-    said = [turn for turn in map(written, turns) if is_statement(turn)]
+    said = [turn for turn in map(untokenized, turns) if is_statement(turn)]
     negated = [(turn, made) for turn in said if (made := negation(turn))]
     yield "a statement with `not` put into it, given the statement", negated
     for form in DENIALS:
@@ -186,7 +186,7 @@ def _with_commonplaces(
         dialogues.setdefault(example.dialogue_id, []).append(example.references[0])
     if said := commonplaces(dialogues.values()):
         replies = ((example, dice.choice(said)) for example in drawn)
-        yield from ((e, reply) for e, reply in replies if reply not in map(written, e.context))
+        yield from ((e, reply) for e, reply in replies if reply not in map(untokenized, e.context))
 
 
 def _alone(name: str, judge: Judge, pairs: Sequence[tuple[str, str]]) -> Level:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dialbench.text.tokenizer import tokenize
-from dialbench.text.written import written
+from dialbench.text.untokenized import untokenized
 
 
 @pytest.mark.parametrize(
@@ -24,14 +24,14 @@ from dialbench.text.written import written
     ],
 )
 def test_gaps_of_a_tokeniser_go(given, expected):
-    assert written(given) == expected
+    assert untokenized(given) == expected
 
 
 @pytest.mark.parametrize(
     "text", ["Hi, it's Bob's dog!", "It costs $5 (or 3%).", "“Yes,” she said."]
 )
 def test_what_people_wrote_stays(text):
-    assert written(text) == text
+    assert untokenized(text) == text
 
 
 def test_the_words_are_the_same(data_folder):
@@ -41,4 +41,4 @@ def test_the_words_are_the_same(data_folder):
             pytest.skip("the corpus is packed")
         lines = path.read_text(encoding="utf-8").splitlines()[:300]
         for turn in (turn for line in lines for turn in line.split("__eou__")):
-            assert tokenize(written(turn)) == tokenize(turn), turn
+            assert tokenize(untokenized(turn)) == tokenize(turn), turn
