@@ -16,27 +16,43 @@ paper's bag-of-words loss is not in the code, and not here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
-from torch import Tensor
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor, nn
 
 from dialbench.adapter import Card, Run
 from dialbench.neural.data import Batch, Encoded
+from dialbench.neural.dropout import Dropout
 from dialbench.neural.model import DialogueModel, Losses, word_loss
 from dialbench.neural.training import Trainer
 from dialbench.text.vocabulary import SPECIALS
 
-from .blocks.adaptive import BothCell, ContextCell, TopicCell
-from .blocks.adaptive_paper import PaperBothCell, PaperContextCell, PaperTopicCell
+from .blocks.adaptive import (
+    BothCell,
+    ContextCell,
+    PaperBothCell,
+    PaperContextCell,
+    PaperTopicCell,
+    TopicCell,
+)
 from .blocks.embedding import WordEmbedding
 from .blocks.latent import Gaussian, latent_warnings, noise
-from .blocks.lstm import BothWays, Cell, Given, NormedLSTMCell
-from .blocks.topics import BagGaussian, TopicInferrer, kl_weight, topical_words
+from .blocks.lstm import BidirectionalLSTM, Cell, Conditioning, NormedLSTMCell
 from .seq2seq_lstm import LSTMAdapter, LSTMConfig, LSTMModel, LSTMTrainer
+from .text_models.topical_words import topical_words
 
 _WORDS_OF_A_TOPIC = 10
+_HIDDEN = (512, 128, 64)
+_SHARE_HIDDEN = 512
+_FEWEST_POINTS = 5  # words that make a picture
+_ANGLE_MARGIN = 1e-5  # keeps the angle of a topic with itself where arccos has a slope
+_UPDATES_A_RISE = 7.0  # of `kl_weight`: 7,000 updates give the code's (step - 3500) / 1000
 _PAPER = "Cai et al., Adaptive Parameterization for Neural Dialogue Generation"
 
 
@@ -54,7 +70,7 @@ class AdaptiveConfig(LSTMConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.demand_positive("rank")
+        self.require_positive("rank")
 
 
 @dataclass(frozen=True)
@@ -84,10 +100,10 @@ class TopicConfig(AdaptiveConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.demand_positive("topical_words", "latent", "topic_rate")
+        self.require_positive("topical_words", "latent", "topic_rate")
         if self.topics < 2:
             raise ValueError("topics must be at least 2")
-        self.demand_not_negative("topic_annealing", "diversity")
+        self.require_not_negative("topic_annealing", "diversity")
 
 
 class ContextModel(LSTMModel):
@@ -100,7 +116,7 @@ class ContextModel(LSTMModel):
         e, h, dropout = config.embedding, config.hidden, config.dropout
         sizes = [e] + [2 * h] * (config.recurrent_layers - 1)
         self.context_embedding = WordEmbedding(vocabulary, e, config.word_spread)
-        self.context_encoder = BothWays(
+        self.context_encoder = BidirectionalLSTM(
             [NormedLSTMCell(2, size, h, dropout) for size in sizes], dropout
         )
 
@@ -113,12 +129,159 @@ class ContextModel(LSTMModel):
 
     def zeta(self, batch: Batch) -> Tensor:
         """(B, h): the last layer's final state, its directions summed."""
-        _, states = self.read(batch.source, self.context_embedding, self.context_encoder, Given())
+        _, states = self.read(
+            batch.source, self.context_embedding, self.context_encoder, Conditioning()
+        )
         return states[-1][0]  # type: ignore[no-any-return]
 
-    def given(self, batch: Batch) -> Given:
+    def conditioning(self, batch: Batch) -> Conditioning:
         """What is said."""
-        return Given(context=self.zeta(batch))
+        return Conditioning(context=self.zeta(batch))
+
+
+def kl_weight(step: int, updates: int) -> float:
+    """The weight of the KL at update `step`: along a tanh, 1/2 at half of `updates`, then 1."""
+    if step >= updates:
+        return 1.0
+    return (math.tanh(_UPDATES_A_RISE * (step / updates - 0.5)) + 1) / 2
+
+
+def _full_precision(x: Tensor) -> torch.autocast:
+    # bfloat16 is too coarse for exponentials and sums over a conversation, and little is saved.
+    return torch.autocast(x.device.type, enabled=False)
+
+
+def _network(sizes: tuple[int, ...], dropout: float) -> nn.Sequential:
+    """Linear layers with tanh behind each, dropout before the tanh of all but the last."""
+    layers: list[nn.Module] = []
+    for inputs, outputs in pairwise(sizes):
+        layers += [nn.Linear(inputs, outputs), Dropout(dropout), nn.Tanh()]
+    del layers[-2]
+    return nn.Sequential(*layers)
+
+
+class BagGaussian(nn.Module):
+    """A normal distribution of nu from a bag of words.
+
+    Args:
+        words: C, size of the bag.
+        latent: size of nu.
+        dropout: inside its network.
+    """
+
+    def __init__(self, words: int, latent: int, dropout: float) -> None:
+        super().__init__()
+        self.network = _network((words, *_HIDDEN, words), dropout)
+        self.mean = nn.Linear(words, latent)
+        self.log_variance = nn.Linear(words, latent)
+
+    def forward(self, bag: Tensor) -> Gaussian:
+        """(B, C) counts -> nu of (B, latent)."""
+        with _full_precision(bag):
+            hidden = self.network(bag)  # (B, C)
+            return Gaussian(self.mean(hidden), self.log_variance(hidden))
+
+
+class TopicInferrer(nn.Module):
+    """The topics and how they are inferred.
+
+    Args:
+        numbers: the C topical words, by their number in the vocabulary.
+        vocabulary: V.
+        topics: K.
+        latent: size of nu.
+        embedding: H, size of the space of topics and topical words.
+        dropout: inside the networks.
+    """
+
+    topical_index: Tensor
+
+    def __init__(
+        self,
+        numbers: list[int],
+        vocabulary: int,
+        topics: int,
+        latent: int,
+        embedding: int,
+        dropout: float,
+    ) -> None:
+        super().__init__()
+        count = len(numbers)
+        self.numbers = numbers
+        topical_index = torch.full((vocabulary,), count)
+        topical_index[torch.tensor(numbers)] = torch.arange(count)
+        self.register_buffer(
+            "topical_index", topical_index, persistent=False
+        )  # C for words that are not topical
+        self.prior = BagGaussian(count, latent, dropout)
+        self.shares = _network((latent, _SHARE_HIDDEN, topics), dropout)
+        self.topics = nn.Parameter(torch.empty(topics, embedding))  # Lambda
+        self.words = nn.Parameter(torch.empty(count, embedding))  # F
+        for matrix in (self.topics, self.words):
+            nn.init.uniform_(matrix, -(embedding**-0.5), embedding**-0.5)
+
+    def bag(self, *tokens: Tensor) -> Tensor:
+        """How often each topical word stands in (B, S) tokens, together (B, C)."""
+        indices = self.topical_index[torch.cat(tokens, 1)]  # (B, S), C where not topical
+        count = len(self.numbers)
+        bag = self.words.new_zeros(len(indices), count + 1)
+        return bag.scatter_add_(1, indices, torch.ones_like(indices, dtype=bag.dtype))[:, :count]
+
+    def theta(self, nu: Tensor) -> Tensor:
+        """(B, latent) -> shares of the topics (B, K), which sum to 1."""
+        with _full_precision(nu):
+            shares = self.shares(nu)
+            # theta = softmax(LN(tanh MLP(nu)))
+            return F.layer_norm(shares, shares.shape[-1:]).softmax(-1)
+
+    def word_logs(self, theta: Tensor) -> Tensor:
+        """(B, K) -> log-probabilities of the topical words (B, C): a product of experts."""
+        size = self.topics.shape[-1:]
+        with _full_precision(theta):
+            mixed = F.layer_norm(theta @ self.topics, size)  # LN(theta Lambda), (B, H)
+            # log softmax(LN(theta Lambda) LN(F)')
+            return (mixed @ F.layer_norm(self.words, size).T).log_softmax(-1)
+
+    def words_nll(self, bag: Tensor, nu: Tensor) -> Tensor:
+        """Negative log-likelihood (B,) of the words (B, C) under nu (B, latent)."""
+        return -(bag * self.word_logs(self.theta(nu))).sum(-1)
+
+    def closeness(self) -> Tensor:
+        """Variance minus mean of the angles between all pairs of topics."""
+        unit = F.normalize(self.topics, dim=-1)
+        margin = _ANGLE_MARGIN * torch.eye(len(unit), dtype=unit.dtype, device=unit.device)
+        # arccos |cos| of all pairs, (K, K)
+        angles = ((unit @ unit.T).abs() - margin).clamp(max=1 - _ANGLE_MARGIN).arccos()
+        return angles.var(correction=0) - angles.mean()  # var - mean of the angles
+
+    @torch.no_grad()
+    def start_from(self, table: Tensor) -> None:
+        """Takes the vectors of its words from a table (V, H) of all."""
+        self.words.copy_(table[self.numbers])
+
+    @torch.no_grad()
+    def plane(self, lists: Sequence[Sequence[int]]) -> list[list[tuple[float, float]]]:
+        """Where t-SNE puts the words of `lists` in a plane (Figure 4); none of fewer than five."""
+        from sklearn.manifold import TSNE
+
+        flat = [number for numbers in lists for number in numbers]
+        if len(flat) < _FEWEST_POINTS:
+            return []
+        vectors = self.words[
+            self.topical_index[torch.tensor(flat, device=self.topical_index.device)]
+        ]
+        vectors = F.layer_norm(vectors, vectors.shape[-1:]).double().cpu()  # as they are compared
+        # The exact method, so that the number of threads changes nothing.
+        sought = TSNE(perplexity=min(30, (len(flat) - 1) / 3), method="exact", random_state=0)
+        spots = iter(
+            [(round(x, 4), round(y, 4)) for x, y in sought.fit_transform(vectors).tolist()]
+        )
+        return [[next(spots) for _ in numbers] for numbers in lists]
+
+    def lists(self, count: int) -> list[list[int]]:
+        """For each topic the numbers in the vocabulary of its `count` likeliest words."""
+        best = (self.topics @ self.words.T).topk(min(count, len(self.numbers))).indices
+        return [[self.numbers[i] for i in row] for row in best.tolist()]
 
 
 class TopicModel(LSTMModel):
@@ -132,7 +295,7 @@ class TopicModel(LSTMModel):
 
     # The vectors of topics and words tell what theta means; no answer reads them.
     training_only: ClassVar[tuple[str, ...]] = ("posterior", "topics.topics", "topics.words")
-    apart: ClassVar[tuple[str, ...]] = ("posterior", "topics")
+    separately_clipped: ClassVar[tuple[str, ...]] = ("posterior", "topics")
     inferring: ClassVar[tuple[str, ...]] = ("posterior", "topics.prior", "topics.shares")
     config: TopicConfig
 
@@ -158,14 +321,15 @@ class TopicModel(LSTMModel):
         """(B, K) of nu drawn from the prior; responses send no gradient further back."""
         nu = prior.mean
         if self.training or self.config.topic_draw == "sample":
-            nu = prior.sample(noise(batch, self.config.latent))
+            nu = prior.sample(noise(batch, self.config.latent))  # nu ~ p(nu | context), (B, z)
+        # No gradient of responses reaches theta, as in AdaND's code.
         return self.topics.theta(nu).detach()
 
-    def known(self, batch: Batch, theta: Tensor) -> Given:
+    def known(self, batch: Batch, theta: Tensor) -> Conditioning:
         """What cells know of the conversations."""
-        return Given(topics=theta)
+        return Conditioning(topics=theta)
 
-    def given(self, batch: Batch) -> Given:
+    def conditioning(self, batch: Batch) -> Conditioning:
         """As `known`, theta from the contexts."""
         return self.known(batch, self.theta(self.prior(batch), batch))
 
@@ -173,15 +337,15 @@ class TopicModel(LSTMModel):
         """Words of the response, and beside them what the topics learn from."""
         c = self.config
         prior = self.prior(batch)
-        given = self.known(batch, self.theta(prior, batch))
-        words = word_loss(self.hidden(batch, given), self.output, batch)
-        bag = self.topics.bag(batch.source, batch.target)
-        posterior = self.posterior(bag)
-        told = self.topics.words_nll(bag, posterior.sample(noise(batch, c.latent)))
+        conditioning = self.known(batch, self.theta(prior, batch))
+        words = word_loss(self.hidden(batch, conditioning), self.output, batch)
+        bag = self.topics.bag(batch.source, batch.target)  # (B, C)
+        posterior = self.posterior(bag)  # q(nu | context, response)
+        topical_nll = self.topics.words_nll(bag, posterior.sample(noise(batch, c.latent)))
         divergence = posterior.divergence(prior)
-        learnt = told + kl_weight(step, c.topic_annealing) * divergence  # (B,)
+        learnt = topical_nll + kl_weight(step, c.topic_annealing) * divergence  # (B,)
         learnt = learnt + c.diversity * self.topics.closeness()
-        sums = {"topical_words": told.sum().detach(), "kl": divergence.sum().detach()}
+        sums = {"topical_words": topical_nll.sum().detach(), "kl": divergence.sum().detach()}
         parts, topics = {**words.parts, **sums}, learnt.mean()
         return replace(words, total=words.total + topics, by_example=topics, parts=parts)
 
@@ -198,9 +362,9 @@ class BothModel(TopicModel, ContextModel):
             return PaperBothCell(directions, inputs, c.hidden, c.rank, c.topics)
         return BothCell(directions, inputs, c.hidden, c.dropout, c.rank, c.topics)
 
-    def known(self, batch: Batch, theta: Tensor) -> Given:
+    def known(self, batch: Batch, theta: Tensor) -> Conditioning:
         """What is said and what it is about."""
-        return Given(self.zeta(batch), theta)
+        return Conditioning(self.zeta(batch), theta)
 
 
 class AdaNDContext(LSTMAdapter):
@@ -245,8 +409,8 @@ class AdaNDTopic(LSTMAdapter):
         anything = range(len(SPECIALS), min(len(SPECIALS) + count, size))
         return self.Model(self.config, size, numbers or list(anything))
 
-    def _fresh_model(self, run: Run) -> DialogueModel:
-        model = super()._fresh_model(run)
+    def _new_model(self, run: Run) -> DialogueModel:
+        model = super()._new_model(run)
         if self.config.vectors and isinstance(model, TopicModel):
             model.topics.start_from(model.embedding.weight)
         return model

@@ -1,4 +1,4 @@
-"""Says again what was said last: the least a system can do without a word of its own."""
+"""Repeats the last turn of the context: the least a system can do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Says what the human said: the upper bound of every measure that compares with references."""
+"""Repeats the reference: the upper bound of every metric that compares with references."""
 
 from __future__ import annotations
 

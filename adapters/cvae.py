@@ -28,15 +28,15 @@ from dialbench.neural.training import Trainer
 from dialbench.text.vocabulary import BOS
 
 from .blocks.attention import DecoderLayer, KeysValues, trained
-from .blocks.bases import take, trained_base, weights_of
+from .blocks.bases import load_weights, require_trained_base, weights_of_base
 from .blocks.embedding import Positions, WordAdapter
 from .blocks.latent import (
     GaussianNetwork,
+    add_bag_of_words,
     bag_nll,
     latent_warnings,
     noise,
     tanh_weight,
-    with_bag,
 )
 from .blocks.randomized import Draws
 from .transformer import Transformer, TransformerConfig, TransformerModel
@@ -62,8 +62,8 @@ class LatentTransformerConfig(TransformerConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.demand_positive("latent_hidden")
-        self.demand_not_negative("kappa", "kl_annealing")
+        self.require_positive("latent_hidden")
+        self.require_not_negative("kappa", "kl_annealing")
 
 
 @dataclass(frozen=True)
@@ -84,14 +84,15 @@ class LatentTransformerModel(TransformerModel):
     criterion: ClassVar[tuple[str, ...]] = ("nll", "kl")
     config: LatentTransformerConfig
 
-    def take(self, weights: Mapping[str, Tensor]) -> None:
+    def start_from(self, weights: Mapping[str, Tensor]) -> None:
         """Starts from the weights of a plain Transformer; what that has not stays as it is."""
-        take(self, weights)
+        load_weights(self, weights)
 
     def weigh(self, words: Losses, divergence: Tensor, bag: Tensor, step: int) -> Losses:
-        """The loss at update `step`; arguments as `with_bag`."""
+        """The loss at update `step`; arguments as `add_bag_of_words`."""
         c = self.config
-        return with_bag(words, divergence, bag, c.kappa * tanh_weight(step, c.kl_annealing))
+        # NLL + kappa min(1, tanh(6 step / updates - 3) + 1) KL + BOW
+        return add_bag_of_words(words, divergence, bag, c.kappa * tanh_weight(step, c.kl_annealing))
 
 
 class FirstLayer(DecoderLayer):
@@ -107,8 +108,8 @@ class FirstLayer(DecoderLayer):
     ) -> tuple[Tensor, KeysValues]:
         """As `DecoderLayer.forward`; beams of one context share its z."""
         if past is None and draws is not None:
-            z = draws.repeat_interleave(len(x) // len(draws), 0)
-            x = torch.cat([x[:, :1] + z[:, None], x[:, 1:]], 1)
+            z = draws.repeat_interleave(len(x) // len(draws), 0)  # (B * W, n)
+            x = torch.cat([x[:, :1] + z[:, None], x[:, 1:]], 1)  # z added to the BOS position
         return super().forward(x, past, memory, masks, None)
 
 
@@ -132,9 +133,9 @@ class CVAEModel(LatentTransformerModel):
         self.response_encoder = nn.ModuleList(self.encoder_layer(i) for i in numbers)
         final = config.norm == "pre"
         self.response_encoder_norm = nn.LayerNorm(n) if final else nn.Identity()
-        self.prior = GaussianNetwork(n, hidden, n)
-        self.posterior = GaussianNetwork(2 * n, hidden, n)
-        self.bag = trained(n, vocabulary, True)
+        self.prior = GaussianNetwork(n, hidden, n)  # p(z | u)
+        self.posterior = GaussianNetwork(2 * n, hidden, n)  # q(z | v, u)
+        self.bag = trained(n, vocabulary, True)  # words from z alone
 
     def decoder_layer(self, layer: int) -> nn.Module:
         """Layer 1 .. N of the decoder."""
@@ -143,10 +144,11 @@ class CVAEModel(LatentTransformerModel):
         attentions = self._attention(), self._attention()
         return FirstLayer(*attentions, self._feed_forward(layer), self._residuals(3))
 
-    def take(self, weights: Mapping[str, Tensor]) -> None:
+    def start_from(self, weights: Mapping[str, Tensor]) -> None:
         """Starts from the weights of a plain Transformer, its encoder for both encoders."""
+        # the response encoder starts as a copy of the context encoder
         both = {f"response_{name}": w for name, w in weights.items() if name.startswith("encoder")}
-        super().take({**weights, **both})
+        super().start_from({**weights, **both})
 
     def encode(self, source: Tensor, draws: Draws) -> tuple[Tensor, Tensor]:
         """(B, S) tokens -> (B, 1 + S, n), CLS first, and the mask of real tokens."""
@@ -154,7 +156,7 @@ class CVAEModel(LatentTransformerModel):
 
     def response(self, batch: Batch) -> Tensor:
         """v, (B, n): what the response encoder gives at CLS."""
-        tokens = pad(batch.target, (1, 0), value=CLS)
+        tokens = pad(batch.target, (1, 0), value=CLS)  # (B, 1 + T)
         outputs, _ = self.read(tokens, self.response_encoder, self.response_encoder_norm)
         return outputs[:, 0]
 
@@ -166,25 +168,25 @@ class CVAEModel(LatentTransformerModel):
         # What the decoder attends to, and what is added to its first input.
         return (memory, z) if self.config.z_to == "bos" else (memory + z[:, None], None)
 
-    def under(self, z: Tensor, memory: Tensor, seen: Tensor, batch: Batch) -> Tensor:
-        """(B, T, n) decoder outputs under the true response and z (B, n)."""
+    def teacher_forced(self, z: Tensor, memory: Tensor, seen: Tensor, batch: Batch) -> Tensor:
+        """(B, T, n) decoder outputs with teacher forcing and z (B, n)."""
         memory, first = self._place(z, memory)
         x = self._embed(batch.inputs)
         return self.decode(x, self.decoder, self._project(memory, None), seen, first)
 
     def hidden(self, batch: Batch) -> Tensor:
-        """(B, T, n) decoder outputs under the true response, z of the prior."""
+        """(B, T, n) decoder outputs with teacher forcing, z of the prior."""
         memory, seen = self.encode(batch.source, None)
-        return self.under(self._drawn(memory, batch), memory, seen, batch)
+        return self.teacher_forced(self._drawn(memory, batch), memory, seen, batch)
 
     def loss(self, batch: Batch, step: int) -> Losses:
         """Words under z of the posterior, KL and bag of words."""
         memory, seen = self.encode(batch.source, None)
-        context = memory[:, 0]
+        context = memory[:, 0]  # u, the output at CLS, (B, n)
         posterior = self.posterior(self.response(batch), context)
-        z = posterior.sample(noise(batch, self.config.embedding))
-        words = word_loss(self.under(z, memory, seen, batch), self.output, batch)
-        bag = bag_nll(self.bag(z), batch.target).sum()
+        z = posterior.sample(noise(batch, self.config.embedding))  # (B, n)
+        words = word_loss(self.teacher_forced(z, memory, seen, batch), self.output, batch)
+        bag = bag_nll(self.bag(z), batch.target).sum()  # -sum_t log softmax(W z)[y_t]
         return self.weigh(words, posterior.divergence(self.prior(context)), bag, step)
 
     def start(self, batch: Batch) -> State:
@@ -204,11 +206,11 @@ class LatentTransformer(WordAdapter):
         """The plain Transformer, unless training starts from scratch."""
         return Transformer if config.start == "transformer" else None
 
-    def _fresh_model(self, run: Run) -> DialogueModel:
-        model = super()._fresh_model(run)
+    def _new_model(self, run: Run) -> DialogueModel:
+        model = super()._new_model(run)
         if self.config.start == "transformer":
-            base = trained_base(self.name, run.base, Transformer, "Use start=scratch.")
-            cast(LatentTransformerModel, model).take(weights_of(base, self))
+            base = require_trained_base(self.name, run.base, Transformer, "Use start=scratch.")
+            cast(LatentTransformerModel, model).start_from(weights_of_base(base, self))
         return model
 
     def trainer(self, model: DialogueModel, train: Encoded, valid: Encoded, run: Run) -> Trainer:

@@ -28,7 +28,7 @@ from .blocks.latent import (
     noise,
     two_layers,
 )
-from .blocks.lstm import Given, Parts
+from .blocks.lstm import Conditioning, Parts
 from .seq2seq_lstm import LSTMAdapter, LSTMConfig, LSTMModel
 
 
@@ -50,11 +50,11 @@ class CVAELSTMConfig(LSTMConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.demand_positive("latent", "latent_hidden")
-        self.demand_not_negative("kl_annealing")
+        self.require_positive("latent", "latent_hidden")
+        self.require_not_negative("kl_annealing")
 
 
-class _Unattending(nn.Module):
+class _NoAttention(nn.Module):
     def forward(self, s: Tensor, memory: Tensor, seen: Tensor) -> Tensor:
         """The states alone."""
         return s
@@ -72,45 +72,54 @@ class CVAELSTMModel(LSTMModel):
         h, z, hidden = config.hidden, config.latent, config.latent_hidden
         self.latent, self.kl_annealing = z, config.kl_annealing
         if not config.attended:
-            self.attention = _Unattending()
-        self.posterior = nn.Linear(2 * h, 2 * z)
-        self.prior = two_layers(h, hidden, 2 * z)
+            self.attention = _NoAttention()
+        self.posterior = nn.Linear(2 * h, 2 * z)  # q(z | c, x)
+        self.prior = two_layers(h, hidden, 2 * z)  # p(z | c)
         self.bridges = nn.ModuleList(nn.Linear(h + z, h) for _ in range(config.recurrent_layers))
-        self.bag = two_layers(h + z, hidden, vocabulary)
+        self.bag = two_layers(h + z, hidden, vocabulary)  # words from [c; z]
 
     def response(self, batch: Batch) -> Tensor:
         """x, (B, h): the final states of the responses, summed over the directions."""
         tokens = batch.target.masked_fill(batch.target.eq(EOS), PAD)
-        _, states = self.encoder(self.dropout(self.embedding(tokens)), tokens.ne(PAD), Given())
+        _, states = self.encoder(
+            self.dropout(self.embedding(tokens)), tokens.ne(PAD), Conditioning()
+        )
+        # the last layer's h, its directions summed
         return states[-1][0]  # type: ignore[no-any-return]
 
-    def started(self, states: list[Parts], known: Tensor) -> list[Parts]:
+    def with_initial_states(self, states: list[Parts], known: Tensor) -> list[Parts]:
         """The encoder's states with each layer's h in place from [c; z] (B, h + z)."""
         return [
             (bridge(known), *cells)
             for bridge, (_, *cells) in zip(self.bridges, states, strict=True)
         ]
 
-    def begin(self, batch: Batch, given: Given) -> State:
+    def begin(self, batch: Batch, conditioning: Conditioning) -> State:
         """Reads the contexts and draws z from the prior, once for all words and beams."""
-        memory, states = self.read(batch.source, self.embedding, self.encoder, given)
+        memory, states = self.read(batch.source, self.embedding, self.encoder, conditioning)
         c = states[-1][0]
         z = Gaussian.of(self.prior(c)).sample(noise(batch, self.latent))
-        return self.state(batch, memory, self.started(states, torch.cat([c, z], -1)), given)
+        return self.state(
+            batch, memory, self.with_initial_states(states, torch.cat([c, z], -1)), conditioning
+        )
 
     def loss(self, batch: Batch, step: int) -> Losses:
         """Words, weighted KL and bag of words, for each real target token."""
-        given = self.given(batch)
-        memory, states = self.read(batch.source, self.embedding, self.encoder, given)
+        conditioning = self.conditioning(batch)
+        memory, states = self.read(batch.source, self.embedding, self.encoder, conditioning)
         c = states[-1][0]
+        # q(z | c, x), (B, z)
         posterior = Gaussian.of(self.posterior(torch.cat([c, self.response(batch)], -1)))
+        # [c; z], (B, h + z)
         known = torch.cat([c, posterior.sample(noise(batch, self.latent))], -1)
-        state = self.state(batch, memory, self.started(states, known), given)
+        state = self.state(batch, memory, self.with_initial_states(states, known), conditioning)
         words = word_loss(self.advance(batch.inputs, state)[0], self.output, batch)
-        divergence = posterior.divergence(Gaussian.of(self.prior(c)))
+        divergence = posterior.divergence(Gaussian.of(self.prior(c)))  # KL(q || p), (B,)
+        # -sum_t log softmax(W_4 tanh(W_3 [c; z]))[y_t]
         bag = bag_nll(self.bag(known), batch.target).sum()
         losses = elbo(words, {"kl": divergence}, annealing_weight(step, self.kl_annealing))
         parts = {**losses.parts, "bow": bag.detach()}
+        # (NLL + w KL + BOW) / tokens
         return replace(losses, total=losses.total + bag / words.tokens, parts=parts)
 
 

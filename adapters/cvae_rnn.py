@@ -26,7 +26,7 @@ from dialbench.neural.model import DialogueModel, Losses, State, WordOutput, wor
 from dialbench.text.vocabulary import EOS, PAD
 
 from .blocks.embedding import WordAdapter, WordConfig, WordEmbedding
-from .blocks.hierarchical import ContextEncoder, Conversation, Unattended
+from .blocks.hierarchical import AttentionFreeModel, ContextEncoder, Conversation
 from .blocks.latent import (
     Gaussian,
     annealing_weight,
@@ -67,11 +67,11 @@ class CVAERNNConfig(WordConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.demand_positive("hidden", "decoder_hidden", "latent", "latent_hidden")
-        self.demand_not_negative("kl_annealing")
+        self.require_positive("hidden", "decoder_hidden", "latent", "latent_hidden")
+        self.require_not_negative("kl_annealing")
 
 
-class CVAERNNModel(Unattended):
+class CVAERNNModel(AttentionFreeModel):
     """Utterance encoder, context GRU, prior, posterior, decoder and bag of words over V words."""
 
     criterion: ClassVar[tuple[str, ...]] = ("nll", "kl")
@@ -85,12 +85,12 @@ class CVAERNNModel(Unattended):
         self.embedding = WordEmbedding(vocabulary, e, config.word_spread)
         self.encoder = RecurrentEncoder(e, h, 1, 0.0)
         self.context = ContextEncoder(2 * h + _SPEAKERS, 2 * h, 1, 0.0, OF_WORDS)
-        self.posterior = nn.Linear(4 * h, 2 * z)
-        self.prior = two_layers(2 * h, config.latent_hidden, 2 * z)
-        self.bridge = nn.Linear(2 * h + z, config.decoder_hidden)
+        self.posterior = nn.Linear(4 * h, 2 * z)  # q(z | c, x) = N(W_q [c; x])
+        self.prior = two_layers(2 * h, config.latent_hidden, 2 * z)  # p(z | c) = N(W_2 tanh(W_1 c))
+        self.bridge = nn.Linear(2 * h + z, config.decoder_hidden)  # s_0 = W [c; z]
         self.decoder = StackedGRU(e, config.decoder_hidden, 1, 0.0)
         self.output = WordOutput(config.decoder_hidden, vocabulary)
-        self.bag = two_layers(2 * h + z, config.latent_hidden, vocabulary)
+        self.bag = two_layers(2 * h + z, config.latent_hidden, vocabulary)  # W_4 tanh(W_3 [c; z])
 
     def utterances(self, tokens: Tensor) -> Tensor:
         """(U, W) tokens -> (U, 2h): [last forward; first backward]."""
@@ -100,16 +100,16 @@ class CVAERNNModel(Unattended):
     def read(self, batch: Batch) -> Tensor:
         """The contexts c, (B, 2h)."""
         turns = Conversation.gather(self.utterances(batch.turns.tokens), batch.turns.contexts)
-        flags = speakers(turns).to(turns.vectors.dtype)
+        flags = speakers(turns).to(turns.vectors.dtype)  # (B, N, 2)
         return self.context(replace(turns, vectors=torch.cat([turns.vectors, flags], -1)))  # type: ignore[no-any-return]
 
     def response(self, batch: Batch) -> Tensor:
         """x, (B, 2h): the responses, read like every other utterance."""
         return self.utterances(batch.target.masked_fill(batch.target.eq(EOS), PAD))
 
-    def begin(self, given: Tensor) -> State:
+    def begin(self, context_and_latent: Tensor) -> State:
         """The decoder's first state, from [c; z]."""
-        return State(row=[self.bridge(given)])
+        return State(row=[self.bridge(context_and_latent)])
 
     def start(self, batch: Batch) -> State:
         """Reads the contexts and draws z from the prior, once for all words and beams."""
@@ -120,15 +120,18 @@ class CVAERNNModel(Unattended):
     def loss(self, batch: Batch, step: int) -> Losses:
         """Words, weighted KL and bag of words, each summed over an example's words."""
         c = self.read(batch)
-        posterior = Gaussian.of(self.posterior(torch.cat([c, self.response(batch)], -1)))
-        given = torch.cat([c, posterior.sample(noise(batch, self.latent))], -1)
-        words = word_loss(self.hidden(self.begin(given), batch.inputs), self.output, batch)
-        kl = posterior.divergence(Gaussian.of(self.prior(c))).sum()
-        bag = bag_nll(self.bag(given), batch.target).sum()
-        weighted = annealing_weight(step, self.kl_annealing) * kl
-        spelt = words.total * words.tokens
+        posterior = Gaussian.of(self.posterior(torch.cat([c, self.response(batch)], -1)))  # (B, z)
+        context_and_latent = torch.cat([c, posterior.sample(noise(batch, self.latent))], -1)
+        words = word_loss(
+            self.hidden(self.begin(context_and_latent), batch.inputs), self.output, batch
+        )
+        kl = posterior.divergence(Gaussian.of(self.prior(c))).sum()  # summed over the batch
+        bag = bag_nll(self.bag(context_and_latent), batch.target).sum()
+        weighted_kl = annealing_weight(step, self.kl_annealing) * kl
+        nll = words.total * words.tokens
         parts = {**words.parts, "kl": kl.detach(), "bow": bag.detach()}
-        total = (spelt + weighted + bag) / words.examples
+        # mean over the examples of sums over words
+        total = (nll + weighted_kl + bag) / words.examples
         return replace(words, total=total, by_example=total, parts=parts)
 
 
@@ -137,8 +140,8 @@ def speakers(turns: Conversation) -> Tensor:
 
     Speakers take turns, and the last utterance is the other's.
     """
-    place = torch.arange(turns.real.shape[1], device=turns.real.device)
-    return F.one_hot((turns.last[:, None] - place + 1) % _SPEAKERS, _SPEAKERS)
+    position = torch.arange(turns.real.shape[1], device=turns.real.device)
+    return F.one_hot((turns.last[:, None] - position + 1) % _SPEAKERS, _SPEAKERS)
 
 
 class CVAERNN(WordAdapter):

@@ -27,7 +27,7 @@ from dialbench.neural.randomness import seed_of
 from dialbench.neural.training import Trainer
 from dialbench.records import Decoding, Split
 
-from .blocks.bases import continued, take, trained_base, weights_of
+from .blocks.bases import append_epoch, load_weights, require_trained_base, weights_of_base
 from .seq2seq_lstm import LSTMAdapter, LSTMConfig, LSTMModel, LSTMTrainer, Seq2SeqLSTM
 from .text_models.domains import Domains
 
@@ -46,7 +46,7 @@ class DOMSeq2SeqConfig(LSTMConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.demand_positive("domains", "features")
+        self.require_positive("domains", "features")
 
 
 class DOMSeq2SeqModel(DialogueModel):
@@ -93,25 +93,29 @@ class DOMSeq2Seq(LSTMAdapter):
         The history is that of the training that all start from and one epoch more, at which each
         response of `valid` is as likely as its domain's generator finds it.
         """
-        base = trained_base(self.name, run.base, Seq2SeqLSTM)
+        base = require_trained_base(self.name, run.base, Seq2SeqLSTM)
         self.vocabulary = base.vocabulary
         self.examples = data = self._encode(train)
-        held = self._encode(valid)
+        heldout = self._encode(valid)
         c, seed = self.config, seed_of(run.seed, "domains")
-        self.domains, found = Domains.fit(data.source, c.domains, c.features, seed)
-        held_found = self.domains.logs(held.source).argmax(1).numpy()
-        model = cast(Any, self._fresh_model(run))
-        lost = tokens = 0.0
-        left = len(model.generators)
+        self.domains, domain_of_example = Domains.fit(data.source, c.domains, c.features, seed)
+        domain_of_heldout = self.domains.logs(heldout.source).argmax(1).numpy()
+        model = cast(Any, self._new_model(run))
+        loss_sum = tokens = 0.0
+        remaining = len(model.generators)
         for domain, generator in enumerate(model.generators):
-            take(generator, weights_of(base, self))
-            own = _of_domain(data, found.numpy(), domain), _of_domain(held, held_found, domain)
-            size = float(held.target.lengths[held_found == domain].sum())
-            stage = replace(run, deadline=deadline_of_first(run.deadline, left - domain))
-            lost += size * self._train(generator, *own, stage, domain)
+            # every generator starts as the base
+            load_weights(generator, weights_of_base(base, self))
+            parts = (
+                _of_domain(data, domain_of_example.numpy(), domain),
+                _of_domain(heldout, domain_of_heldout, domain),
+            )
+            size = float(heldout.target.lengths[domain_of_heldout == domain].sum())
+            stage = replace(run, deadline=deadline_of_first(run.deadline, remaining - domain))
+            loss_sum += size * self._train(generator, *parts, stage, domain)
             tokens += size
-        loss = lost / tokens
-        self.history = continued(base.history, {"valid_loss": loss, "valid_nll": loss})
+        loss = loss_sum / tokens
+        self.history = append_epoch(base.history, {"valid_loss": loss, "valid_nll": loss})
         run.progress.warn(
             f"its {len(self.domains)} domains are k-means clusters of the tf-idf vectors of"
             " training contexts, since the corpus gives no labels"
@@ -124,43 +128,46 @@ class DOMSeq2Seq(LSTMAdapter):
         return LSTMTrainer(model, train, valid, config, run)
 
     def _train(
-        self, generator: DialogueModel, data: Encoded, held: Encoded, run: Run, domain: int
+        self, generator: DialogueModel, data: Encoded, heldout: Encoded, run: Run, domain: int
     ) -> float:
         """Trains one generator in a folder of its own; gives its validation loss."""
         folder = run.folder / f"domain-{domain}"
         folder.mkdir(exist_ok=True)
-        own = replace(run, folder=folder)
-        return self.trainer(generator, data, held, own).fit().best_loss
+        own_run = replace(run, folder=folder)
+        return self.trainer(generator, data, heldout, own_run).fit().best_loss
 
     def answer(self, model: DialogueModel, batch: Batch, decoding: Decoding) -> list[list[int]]:
         """The best of the generators' answers to each context of the batch."""
         width = int(decoding.value) if decoding.method == "beam" else 1
         answers = [
             [
-                found[0]
-                for found in beam_search(generator, batch, width, self.config.response_tokens)
+                hypotheses[0]
+                for hypotheses in beam_search(generator, batch, width, self.config.response_tokens)
             ]
             for generator in cast(Any, model).generators
         ]
-        scores = self.chances(batch) + np.array([[h.score for h in row] for row in answers]).T
+        scores = (
+            self.log_domain_probabilities(batch)
+            + np.array([[h.score for h in row] for row in answers]).T
+        )
         return [list(answers[best][i].tokens) for i, best in enumerate(scores.argmax(1))]
 
-    def chances(self, batch: Batch) -> Any:
+    def log_domain_probabilities(self, batch: Batch) -> Any:
         """Log P(domain | context), (B, D)."""
         if self.domains is None or batch.origin is None:
             raise SystemFailed("it was neither trained nor loaded", where=self.name)
         data, rows = batch.origin
-        return self.domains.logs(data.source.take(rows)).numpy()
+        return self.domains.logs(data.source.take(rows)).numpy()  # (B, D)
 
-    def save_words(self, folder: Path) -> None:
+    def save_vocabulary(self, folder: Path) -> None:
         """Writes vocabulary.json and domains.safetensors."""
-        super().save_words(folder)
+        super().save_vocabulary(folder)
         if self.domains is not None:
             self.domains.save(folder / "domains.safetensors")
 
-    def load_words(self, folder: Path) -> None:
-        """Reads what `save_words` wrote."""
-        super().load_words(folder)
+    def load_vocabulary(self, folder: Path) -> None:
+        """Reads what `save_vocabulary` wrote."""
+        super().load_vocabulary(folder)
         self.domains = Domains.load(folder / "domains.safetensors")
 
     def facts(self) -> Mapping[str, Any]:
@@ -168,9 +175,9 @@ class DOMSeq2Seq(LSTMAdapter):
         return {**super().facts(), "domains": len(self.domains or ())}
 
 
-def _of_domain(data: Encoded, found: Ints, domain: int) -> Encoded:
+def _of_domain(data: Encoded, domain_of_example: Ints, domain: int) -> Encoded:
     """The examples of one domain; all where there is none of it."""
-    rows = np.flatnonzero(found == domain)
+    rows = np.flatnonzero(domain_of_example == domain)
     if not len(rows):
         return data
 

@@ -20,7 +20,7 @@ from dialbench.neural.data import Batch
 from dialbench.neural.model import DialogueModel, Losses
 from dialbench.records import Split
 
-from .blocks.bases import trained_base
+from .blocks.bases import require_trained_base
 from .blocks.vocabularies import MissingWord, WordCosts, log_probability
 from .s_dvs2s import (
     SDVS2S,
@@ -55,8 +55,8 @@ class JointConfig(WordsConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.demand_positive("samples", "joint_rate")
-        self.demand_not_negative("valid_words")
+        self.require_positive("samples", "joint_rate")
+        self.require_not_negative("valid_words")
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class JointModel(VocabularyModel):
     def draw(self, odds: Tensor) -> Tensor:
         """S vocabularies of content words an example from (B, C) log odds, (B, C, S) of 0 and 1."""
         chance = odds.detach().sigmoid()[:, :, None].expand(-1, -1, self.samples)
-        return torch.bernoulli(chance)
+        return torch.bernoulli(chance)  # T_s, each word with chance beta_c
 
     def _choose(self, odds: Tensor) -> Tensor:
         return self.draw(odds) if self.training else super()._choose(odds)
@@ -102,7 +102,9 @@ class JointModel(VocabularyModel):
         # What is put in was not drawn: its probability must stay out of the score.
         if not self.training or self.missing_word == "floor":
             return chosen
-        return torch.maximum(chosen, self.predictor.held(batch.target).to(chosen)[:, :, None])
+        return torch.maximum(
+            chosen, self.predictor.contained_words(batch.target).to(chosen)[:, :, None]
+        )
 
     def _weigh(self, costs: WordCosts, odds: Tensor, chosen: Tensor, batch: Batch) -> Losses:
         """In training the surrogate of eq. 13 over the drawn vocabularies."""
@@ -111,7 +113,8 @@ class JointModel(VocabularyModel):
             return losses
         likelihood = costs.floored(self.predictor.vocabulary).detach()  # (B, S)
         rewards = likelihood / costs.lengths[:, None]  # R_s
-        advantage = rewards - self.update(rewards)
+        advantage = rewards - self.update(rewards)  # R_s - b
+        # second term of eq. 13: (R_s - b) log p(T_s | X), averaged over S
         score = (advantage * log_probability(odds, chosen)).sum() / self.samples
         return replace(losses, total=losses.total - score / losses.tokens)
 
@@ -123,7 +126,7 @@ class JointModel(VocabularyModel):
         """
         mean = float(rewards.mean())
         before = mean if math.isnan(self.baseline) else self.baseline
-        self.baseline = _KEPT * before + (1 - _KEPT) * mean
+        self.baseline = _KEPT * before + (1 - _KEPT) * mean  # b <- 0.9 b + 0.1 mean R; eq. 14
         return before
 
 
@@ -146,7 +149,7 @@ class JointStage(VocabularyAdapter):
 
     def fit(self, train: Split, valid: Split, run: Run) -> None:
         """Trains both together."""
-        base = trained_base(self.name, run.base, WordsStage)
+        base = require_trained_base(self.name, run.base, WordsStage)
         self.function_words = base.function_words
         super().fit(train, valid, run)
 

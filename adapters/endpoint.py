@@ -23,7 +23,7 @@ from dialbench.records import Context, Decoding, fingerprint_of
 from dialbench.text.untokenized import untokenized
 
 from .chat.client import Chat
-from .chat.ledger import Kept, Ledger
+from .chat.ledger import Ledger, StoredReply
 
 KEYS = ("DIALBENCH_ENDPOINT_KEY", "OPENAI_API_KEY")
 _PATH = "/chat/completions"
@@ -59,7 +59,7 @@ class EndpointConfig:
         for name in ("max_tokens", "concurrency", "timeout", "attempts"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be above 0")
-        _demand_url(self.url)
+        _require_url(self.url)
 
     @property
     def address(self) -> str:
@@ -68,8 +68,8 @@ class EndpointConfig:
         return base if base.endswith(_PATH) else base + _PATH
 
 
-def _demand_url(url: str) -> None:
-    # Not a ValueError, which is told together with the options: they may hold a password.
+def _require_url(url: str) -> None:
+    # Not a ValueError, which is shown together with the options: they may hold a password.
     try:
         parts = urlsplit(url)
         host = parts.hostname if parts.port != 0 else None
@@ -135,9 +135,9 @@ class Endpoint(Adapter):
         """Answers all contexts, as many at once as `concurrency` says; order is kept."""
         bodies = [self.body(context, decoding, run.seed) for context in contexts]
         # Of one context greedy decoding knows but one answer, however many are wanted.
-        drawn = self.seeded(decoding)
+        seeded = self.seeded(decoding)
         keys = [
-            fingerprint_of([self.config.address, context.id if drawn else context.example, body])
+            fingerprint_of([self.config.address, context.id if seeded else context.example, body])
             for context, body in zip(contexts, bodies, strict=True)
         ]
         asked = zip(keys, contexts, bodies, strict=True)
@@ -147,10 +147,10 @@ class Endpoint(Adapter):
             for _ in self._ask(todo, ledger, run):
                 done += 1
                 run.progress.update("respond", step=done, steps=len(keys))
-            found = [ledger.kept[key] for key in keys]
-        self._reported = tuple(dict.fromkeys(answer.model for answer in found if answer.model))
+            replies = [ledger.kept[key] for key in keys]
+        self._reported = tuple(dict.fromkeys(answer.model for answer in replies if answer.model))
         run.progress.warn(self._note())
-        return [answer.text for answer in found]
+        return [answer.text for answer in replies]
 
     def body(self, context: Sequence[str], decoding: Decoding, seed: int) -> dict[str, Any]:
         """What is sent for a context, as a JSON object."""
@@ -181,7 +181,8 @@ class Endpoint(Adapter):
         last = len(turns) - 1
         system = [{"role": "system", "content": self.config.system}] if self.config.system else []
         return system + [
-            {"role": roles[(last - place) % 2], "content": turn} for place, turn in enumerate(turns)
+            {"role": roles[(last - position) % 2], "content": turn}
+            for position, turn in enumerate(turns)
         ]
 
     def _ask(
@@ -194,7 +195,7 @@ class Endpoint(Adapter):
         def work(key: str) -> None:
             id, body = todo[key]
             reply = chat.ask(body, id)
-            ledger.add(Kept(key=key, text=" ".join(reply.text.split()), model=reply.model))
+            ledger.add(StoredReply(key=key, text=" ".join(reply.text.split()), model=reply.model))
 
         return in_threads(work, list(todo), c.concurrency, stop)
 

@@ -46,8 +46,8 @@ class GPT2Config(WordStart, TuningConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.demand_positive("layers", "heads", "embedding")
-        self.demand_rate("dropout")
+        self.require_positive("layers", "heads", "embedding")
+        self.require_rate("dropout")
         if self.embedding % self.heads:
             raise ValueError(f"embedding={self.embedding} is no multiple of heads={self.heads}")
         if self.room <= 0:
@@ -111,10 +111,10 @@ class GPT2(TunedAdapter):
         if c.weights:
             return super().build_model(size)
         sizes = CausalSizes(c.layers, c.heads, c.embedding, c.positions, c.dropout)
-        return CausalModel(sizes, size, unused=(PAD, BOS, SEP))
+        return CausalModel(sizes, size, unused=(PAD, BOS, SEP))  # EOS ends every turn
 
-    def _fresh_model(self, run: Run) -> DialogueModel:
-        model = super()._fresh_model(run)
+    def _new_model(self, run: Run) -> DialogueModel:
+        model = super()._new_model(run)
         if not self.config.weights:
             start_words(model, self.config, self.vocabulary, self.examples)
         return model

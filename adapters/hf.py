@@ -1,7 +1,7 @@
 """Any pretrained causal or encoder-decoder checkpoint of the transformers library as a system.
 
 Fine-tuned on the corpus, or asked as it is. The architecture is read from the checkpoint's
-config.json; see `blocks/pretrained.py` for the sequences it reads and writes.
+config.json; see `pretrained/model.py` for the sequences it reads and writes.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from dialbench.neural.data import Batch
 from dialbench.neural.model import DialogueModel, Losses, State, WordOutput, word_loss
 
 from .blocks.embedding import WordAdapter, WordConfig, WordEmbedding
-from .blocks.hierarchical import ContextEncoder, Conversation, Unattended
+from .blocks.hierarchical import AttentionFreeModel, ContextEncoder, Conversation
 from .blocks.recurrent import RecurrentEncoder, StackedGRU
 
 
@@ -38,18 +38,18 @@ class HREDConfig(WordConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.demand_positive("hidden", "recurrent_layers")
-        self.demand_rate("recurrent_dropout")
+        self.require_positive("hidden", "recurrent_layers")
+        self.require_rate("recurrent_dropout")
 
 
-class HREDModel(Unattended):
+class HREDModel(AttentionFreeModel):
     """Utterance encoder, context GRU and decoder over V words.
 
     Args:
         config: sizes.
         vocabulary: V.
-        beside_turns: size of what a variant puts beside every utterance vector.
-        beside_context: size of what a variant puts beside c_u to start the decoder.
+        beside_turns: size of what a variant concatenates to every utterance vector.
+        beside_context: size of what a variant concatenates to c_K to start the decoder.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class HREDModel(Unattended):
         self.output = WordOutput(h, vocabulary)
 
     def utterances(self, tokens: Tensor) -> Tensor:
-        """(U, W) tokens -> (U, 2h): the last layer's [last forward; first backward]."""
+        """(U, W) tokens -> u_k (U, 2h): the last layer's [last forward; first backward]."""
         _, last = self.encoder(self.embedding(tokens), tokens)
         return last[-1]  # type: ignore[no-any-return]
 
@@ -78,9 +78,9 @@ class HREDModel(Unattended):
         turns = batch.turns
         return Conversation.gather(self.utterances(turns.tokens), turns.contexts)
 
-    def begin(self, *given: Tensor) -> State:
-        """The decoder's first state, from c_u and what a variant puts beside it, (B, size) each."""
-        states = torch.tanh(self.bridge(torch.cat(given, -1)))
+    def begin(self, *parts: Tensor) -> State:
+        """The decoder's first state s_0 from c_K and a variant's further parts, (B, size) each."""
+        states = torch.tanh(self.bridge(torch.cat(parts, -1)))  # s_0 = tanh(W c_K + b)
         return State(row=list(states.chunk(len(self.decoder.layers), -1)))  # (B, h) a layer
 
     def start(self, batch: Batch) -> State:

@@ -71,16 +71,16 @@ class LAEDConfig(WordConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.demand_positive("actions", "autoencoder_updates")
-        self.demand_rate("dropout")
+        self.require_positive("actions", "autoencoder_updates")
+        self.require_rate("dropout")
         if self.hidden < 2 or self.values < 2:
             raise ValueError("hidden and values must be at least 2")
-        self.demand_not_negative("attribute_weight")
+        self.require_not_negative("attribute_weight")
 
 
 def imbalance(q: Tensor) -> Tensor:
     """KL of the batch's average of (B, M, K) distributions from uniform, mean over M, in nats."""
-    mean = q.mean(0)
+    mean = q.mean(0)  # the batch's average of q, (M, K)
     off: Tensor = torch.special.xlogy(mean, mean * q.shape[-1]).sum(-1).mean()
     return off
 
@@ -115,6 +115,7 @@ class Reader(nn.Module):
         """(B, S, inputs), `real` (B, S) -> (B, hidden)."""
         states, _ = self.gru(vectors)
         last = (real.sum(1) - 1).clamp(min=0)
+        # the state after the last real vector, (B, hidden)
         return states[torch.arange(len(states), device=last.device), last]  # type: ignore[no-any-return]
 
 
@@ -202,8 +203,9 @@ class LAEDModel(DialogueModel):
 
     def sample(self, c: Tensor, batch: Batch) -> Tensor:
         """One-hot y (B, M, K) from the policy, by example id."""
-        shares = self.choices(c).double().softmax(-1)
+        shares = self.choices(c).double().softmax(-1)  # p(y | c), (B, M, K)
         draws = uniforms(batch.seed or 0, f"{batch.purpose} action", batch.ids, shares.shape[1])
+        # inverse of the cumulative distribution at a uniform number
         cumulative = shares.cumsum(-1)
         target = draws.to(c.device)[:, :, None] * cumulative[:, :, -1:]
         chosen = torch.searchsorted(cumulative, target, right=True).squeeze(-1)
@@ -212,7 +214,7 @@ class LAEDModel(DialogueModel):
     def start(self, batch: Batch) -> State:
         """Reads the contexts and draws their actions, once for all words and beams."""
         c = self.read(batch)
-        return State(row=c + self.writer.begin(self.sample(c, batch)))
+        return State(row=c + self.writer.begin(self.sample(c, batch)))  # s_0 = c + W y
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """(B * width,) tokens -> logits (B * width, V)."""
@@ -220,10 +222,10 @@ class LAEDModel(DialogueModel):
         return self.writer.output(tops[:, 0]), replace(state, row=after, length=state.length + 1)
 
     def logits(self, batch: Batch) -> Tensor:
-        """(B, T, V) under the true response, from where answering starts."""
-        return self._under(batch, self.start(batch).row)
+        """(B, T, V) with teacher forcing, from where answering starts."""
+        return self._teacher_forced(batch, self.start(batch).row)
 
-    def _under(self, batch: Batch, state: Tensor) -> Tensor:
+    def _teacher_forced(self, batch: Batch, state: Tensor) -> Tensor:
         tops, _ = self.writer(self.embedding(batch.inputs), state)
         return self.writer.output(tops)  # type: ignore[no-any-return]
 
@@ -235,30 +237,33 @@ class LAEDModel(DialogueModel):
 
     def _autoencode(self, batch: Batch) -> Losses:
         auto = self.autoencoder
-        logits = auto.of(batch)
+        logits = auto.of(batch)  # (B, M, K)
         q = logits.softmax(-1)
-        y = F.gumbel_softmax(logits)
+        y = F.gumbel_softmax(logits)  # a sample of q(y | x), (B, M, K)
         tops, _ = auto.writer(auto.embedding(batch.inputs), auto.writer.begin(y))
         words = word_loss(tops, auto.writer.output, batch)
         none = words.total.new_zeros(())
         information = mutual_information(q) * len(batch)
         parts = {"policy": none, "attribute": none, "information": information}
-        return _sum(words, imbalance(q), parts)
+        return _sum(words, imbalance(q), parts)  # L_1 = NLL + 1/M sum_m KL(mean q_m || uniform)
 
     def _answer(self, batch: Batch) -> Losses:
         auto, c = self.autoencoder, self.read(batch)
         with torch.no_grad():
             q = auto.of(batch)
         y = q.argmax(-1)  # (B, M)
-        state = c + self.writer.begin(F.one_hot(y, q.shape[-1]).to(c.dtype))
-        logits = self._under(batch, state)
+        state = c + self.writer.begin(F.one_hot(y, q.shape[-1]).to(c.dtype))  # s_0 = c + W y
+        logits = self._teacher_forced(batch, state)
         words = word_loss(logits, nn.Identity(), batch)
-        policy = _nll(self.choices(c), y)
+        policy = _nll(self.choices(c), y)  # -sum log p(y_m | c)
         with frozen(auto):
+            # expected word vectors, (B, T, e)
             expected = logits.softmax(-1) @ auto.embedding.weight
+            # -sum log q(y_m | expected words)
             attribute = _nll(auto.recognise(expected, batch.target.ne(PAD)), y)
         information = mutual_information(q.softmax(-1)) * len(batch)
         parts = {"policy": policy, "attribute": attribute, "information": information}
+        # L_2 = NLL - 1/M sum log p(y_m | c) - 0.1/M sum log q(y_m | x~), means over the batch
         further = (policy + self.config.attribute_weight * attribute) / y.numel()
         return _sum(words, further, parts)
 
@@ -295,7 +300,7 @@ class LAEDTrainer(Trainer):
         return self._first + self.config.epochs
 
     @property
-    def steady(self) -> int:
+    def constant_rate_updates(self) -> int:
         """Those of the first stage, since the second is what answers."""
         return self.config.autoencoder_updates
 
@@ -308,9 +313,9 @@ class LAEDTrainer(Trainer):
         """As of `Trainer`; the first stage learns no answers."""
         return self.history.epoch <= self._first
 
-    def _goes_on(self) -> bool:
+    def _should_continue(self) -> bool:
         # Losses of before say nothing: patience begins with the first epoch that learns answers.
-        return self.history.epoch <= self._first or super()._goes_on()
+        return self.history.epoch <= self._first or super()._should_continue()
 
 
 class LAED(WordAdapter):

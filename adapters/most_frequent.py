@@ -1,4 +1,4 @@
-"""Always gives the same answer: what the dullest of all systems scores."""
+"""Always gives the most frequent training response: the score of the dullest system."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .random_train import training_responses
 
 
 class MostFrequent(Adapter):
-    """Gives the most frequent training response, whatever was said."""
+    """Gives the most frequent training response, whatever the context."""
 
     name = "most-frequent"
     card = Card("Most frequent response", "sanity", "always the commonest training response")

@@ -21,7 +21,7 @@ from dialbench.neural.model import DialogueModel
 
 from .blocks.attention import MakeLinear, trained
 from .blocks.embedding import WordAdapter
-from .blocks.randomized import RandomLinear, RedrawAtInference, RedrawEvery, Redrawn
+from .blocks.randomized import RandomizedModel, RandomLinear, RedrawAtInference, RedrawEvery
 from .transformer import TransformerConfig, TransformerModel
 
 _PAPER_EMBEDDING = 300
@@ -52,9 +52,9 @@ class PaRaFormerConfig(TransformerConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.demand_positive("behind_random", "redraw_updates")
+        self.require_positive("behind_random", "redraw_updates")
 
-    def spreads(self) -> tuple[float, float]:
+    def stds(self) -> tuple[float, float]:
         """Standard deviations of the self-attention and of the feed-forward draws."""
         raise NotImplementedError
 
@@ -73,10 +73,10 @@ class NormalConfig(PaRaFormerConfig):
     sigma_sa: float = 0.01
     sigma_ff: float = 0.05
 
-    def spreads(self) -> tuple[float, float]:
+    def stds(self) -> tuple[float, float]:
         """The two sigmas at this embedding."""
         scale = (_PAPER_EMBEDDING / self.embedding) ** 0.5
-        return self.sigma_sa * scale, self.sigma_ff * scale
+        return self.sigma_sa * scale, self.sigma_ff * scale  # sigma sqrt(300 / n); eq. 7, 8
 
 
 @dataclass(frozen=True)
@@ -86,14 +86,15 @@ class KaimingConfig(PaRaFormerConfig):
     gamma_sa: float = 2.5
     gamma_ff: float = 1.5
 
-    def spreads(self) -> tuple[float, float]:
+    def stds(self) -> tuple[float, float]:
         """The two gammas over the root of the fan-in."""
         root = self.embedding**0.5
-        return self.gamma_sa / root, self.gamma_ff / root
+        return self.gamma_sa / root, self.gamma_ff / root  # gamma / sqrt(n); eq. 9, 10
 
 
 def randomized_layers(layout: Layout, layers: int, alt_first: str = "P") -> list[bool]:
     """For layers 1 .. N, whether each is randomized."""
+    # section 5.3 of the paper compares these layouts
     half = layers // 2
     return {
         "alt": [(i % 2 == 0) == (alt_first == "P") for i in range(layers)],
@@ -103,7 +104,7 @@ def randomized_layers(layout: Layout, layers: int, alt_first: str = "P") -> list
     }[layout]
 
 
-class PaRaFormerModel(Redrawn, TransformerModel):
+class PaRaFormerModel(RandomizedModel, TransformerModel):
     """A Transformer with random maps, and what draws them."""
 
     config: PaRaFormerConfig
@@ -112,12 +113,12 @@ class PaRaFormerModel(Redrawn, TransformerModel):
         self._randomized = randomized_layers(config.layout, config.layers, config.alt_first)
         super().__init__(config, vocabulary)
 
-    def _make(self, layer: int, spread: float) -> MakeLinear:
+    def _make(self, layer: int, std_or_bounds: float) -> MakeLinear:
         if not self._randomized[layer - 1]:
             return trained
 
         def make(inputs: int, outputs: int, bias: bool) -> nn.Module:
-            return RandomLinear(inputs, outputs, bias=bias, spread=spread)
+            return RandomLinear(inputs, outputs, bias=bias, std_or_bounds=std_or_bounds)
 
         return make
 
@@ -126,16 +127,16 @@ class PaRaFormerModel(Redrawn, TransformerModel):
         for layers in (self.encoder, self.decoder):
             for layer, randomized in zip(layers, self._randomized, strict=True):
                 if randomized:
-                    yield cast(Any, layer).attention.output.weight
-                    yield cast(Any, layer).feed_forward.second.weight
+                    yield cast(Any, layer).attention.output.weight  # W_Z, (n, d)
+                    yield cast(Any, layer).feed_forward.second.weight  # W_2, (n, d_ff)
 
     def attention_maps(self, layer: int) -> MakeLinear:
         """Random query, key and value maps in randomized layers."""
-        return self._make(layer, self.config.spreads()[0])
+        return self._make(layer, self.config.stds()[0])  # W_Q^r, W_K^r, W_V^r
 
     def feed_forward_map(self, layer: int) -> MakeLinear:
         """A random first feed-forward map, bias included, in randomized layers."""
-        return self._make(layer, self.config.spreads()[1])
+        return self._make(layer, self.config.stds()[1])  # W_1^r, b_1^r
 
 
 class PaRaFormer(WordAdapter):
@@ -154,7 +155,7 @@ _PAPER = (
 
 
 class PaRaFormerN(PaRaFormer):
-    """PaRaFormer with normal draws of fixed spread."""
+    """PaRaFormer with normal draws of fixed std."""
 
     name = "paraformer-n"
     card = Card(
@@ -174,7 +175,7 @@ class PaRaFormerK(PaRaFormer):
     card = Card(
         title="PaRaFormer_K",
         family="transformer",
-        summary="random maps of spread gamma / sqrt(fan-in), re-drawn for each context",
+        summary="random maps of std gamma / sqrt(fan-in), re-drawn for each context",
         paper=_PAPER,
         year=2023,
     )

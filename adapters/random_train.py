@@ -1,4 +1,4 @@
-"""Answers with a human response drawn blindly: fluent, diverse, and beside the point."""
+"""Draws a human response at random: fluent, diverse, and unrelated to the context."""
 
 from __future__ import annotations
 

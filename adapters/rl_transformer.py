@@ -33,11 +33,11 @@ from .blocks.attention import (
 from .blocks.embedding import WordAdapter
 from .blocks.randomized import (
     Draws,
+    RandomizedModel,
     RandomLinear,
     RedrawAtInference,
     RedrawEvery,
-    Redrawn,
-    Spread,
+    StdOrBounds,
     are_shared,
 )
 from .transformer import TransformerConfig, TransformerModel
@@ -55,7 +55,7 @@ class RLTransformerConfig(TransformerConfig):
             decoder, and attention to the context, are randomized.
         rlff_encoder, rlff_decoder: whether the feed-forward networks are.
         links: whether inputs reach the trained maps directly too, beside the random ones.
-        draws: the paper's Xavier spreads, or everywhere N(0, 0.1^2) or U(0, 0.01).
+        draws: the paper's Xavier distributions, or everywhere N(0, 0.1^2) or U(0, 0.01).
         behind_random: times the usual start of what trained maps read of random ones; smaller,
             the context stands out sooner against the draws.
         redraw_every: when training draws anew; `step`, every `redraw_updates`, is an experiment
@@ -81,19 +81,20 @@ class RLTransformerConfig(TransformerConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.demand_positive("d_rand", "behind_random", "redraw_updates")
+        self.require_positive("d_rand", "behind_random", "redraw_updates")
 
-    def attention_spread(self, inputs: int) -> Spread:
+    def attention_scale(self, inputs: int) -> StdOrBounds:
         """Of a random map `inputs` -> d_rand: Xavier's normal, gain 1."""
-        return self._spread((2 / (inputs + self.d_rand)) ** 0.5)
+        return self._scale((2 / (inputs + self.d_rand)) ** 0.5)  # W^r ~ N(0, 2 / (n + d_r))
 
-    def feed_forward_spread(self) -> Spread:
+    def feed_forward_scale(self) -> StdOrBounds:
         """Of W_1^r and b_1^r: Xavier's uniform, gain sqrt(2) for the ReLU."""
+        # a = sqrt(2) sqrt(6 / (n + d_ff))
         bound = 2**0.5 * (6 / (self.embedding + self.feed_forward)) ** 0.5
-        return self._spread((-bound, bound))
+        return self._scale((-bound, bound))
 
-    def _spread(self, xavier: Spread) -> Spread:
-        ablations: dict[str, Spread] = {"normal": 0.1, "uniform": (0.0, 0.01)}
+    def _scale(self, xavier: StdOrBounds) -> StdOrBounds:
+        ablations: dict[str, StdOrBounds] = {"normal": 0.1, "uniform": (0.0, 0.01)}
         return ablations.get(self.draws, xavier)
 
 
@@ -127,24 +128,28 @@ class RandomLink(nn.Module):
     def __init__(self, random: RandomLinear, link: int, outputs: int) -> None:
         super().__init__()
         self.random, self.linked = random, link > 0
+        # W, which reads [link; x W^r]
         self.trained = trained(link + random.outputs, outputs, False)
 
     def forward(self, x: Tensor, draws: Draws = None, link: Tensor | None = None) -> Tensor:
         """(N, s, inputs) -> (N, s, outputs); the link is `x` itself unless another is given."""
         link = x if link is None else link
-        drawn = self.random.weights(draws)
-        if isinstance(drawn, Joined):
-            return self._as_one_map(x, link, drawn)
-        weight, _ = drawn
+        random_weights = self.random.weights(draws)
+        if isinstance(random_weights, Joined):
+            return self._as_one_map(x, link, random_weights)
+        weight, _ = random_weights
+        # One product of both maps is cheaper for more rows than inputs.
         if weight.dim() == 2 and len(x) * x.shape[1] > self.random.inputs:
             return self._as_one_map(x, link, self.joined(weight))
-        hidden = self.random(x, draws)
+        hidden = self.random(x, draws)  # x W^r, (N, s, d_r)
+        # W [link; x W^r]: eq. 1 to 3 for queries, keys and values, eq. 6 for the output
         return _together(self.trained, *((link, hidden) if self.linked else (hidden,)))
 
     def joined(self, weight: Tensor) -> Joined:
         """Both maps as one, under random weights (inputs, d_rand): cheaper for many rows."""
+        # W_link (out, link), W_random (out, d_r)
         link, after = self.trained.weight.tensor_split([-self.random.outputs], 1)
-        return Joined(link, after @ weight.T)
+        return Joined(link, after @ weight.T)  # W_random W^r, (out, inputs)
 
     def _as_one_map(self, x: Tensor, link: Tensor, maps: Joined) -> Tensor:
         if not self.linked:
@@ -174,13 +179,14 @@ class RandomLinkAttention(Attention):
 
     def forward(self, x: Tensor, memory: KeysValues, mask: Tensor | None, draws: Draws) -> Tensor:
         """As `Attention.forward`; in attention to the context, X is the decoder's side."""
-        mixed = self.mix(x, memory, mask, draws)
+        mixed = self.mix(x, memory, mask, draws)  # Z, (B, T, d)
         return self.output(mixed, draws, x if self.link_is_input else mixed)  # type: ignore[no-any-return]
 
 
 def _random(inputs: int, config: RLTransformerConfig) -> RandomLinear:
-    spread = config.attention_spread(inputs)
-    return RandomLinear(inputs, config.d_rand, bias=False, spread=spread)
+    std_or_bounds = config.attention_scale(inputs)
+    # W^r, n or d -> d_r
+    return RandomLinear(inputs, config.d_rand, bias=False, std_or_bounds=std_or_bounds)
 
 
 class RandomLinkFeedForward(FeedForward):
@@ -190,7 +196,7 @@ class RandomLinkFeedForward(FeedForward):
         c = config
 
         def make(inputs: int, outputs: int, bias: bool) -> nn.Module:
-            return RandomLinear(inputs, outputs, bias=bias, spread=c.feed_forward_spread())
+            return RandomLinear(inputs, outputs, bias=bias, std_or_bounds=c.feed_forward_scale())
 
         super().__init__(c.embedding, c.feed_forward, c.dropout, make)
         self.linked = c.links
@@ -200,10 +206,11 @@ class RandomLinkFeedForward(FeedForward):
     def forward(self, x: Tensor, draws: Draws) -> Tensor:
         """(B, T, n) -> (B, T, n)."""
         hidden = self.hidden(x, draws)
+        # eq. 7: W_2 [ReLU(W_1^r x + b_1^r); x] + b_2
         return _together(self.second, hidden, x) if self.linked else self.second(hidden)
 
 
-class RLTransformerModel(Redrawn, TransformerModel):
+class RLTransformerModel(RandomizedModel, TransformerModel):
     """A Transformer whose networks have random links where the config says so."""
 
     config: RLTransformerConfig
@@ -212,6 +219,7 @@ class RLTransformerModel(Redrawn, TransformerModel):
         """The columns of trained maps that read a random map, without those of its link."""
         for module in self.modules():
             if isinstance(module, RandomLink):
+                # the columns behind the link
                 yield module.trained.weight[:, -module.random.outputs :]
             elif isinstance(module, RandomLinkFeedForward):
                 yield cast(nn.Linear, module.second).weight[:, : self.config.feed_forward]
@@ -230,9 +238,9 @@ class RLTransformerModel(Redrawn, TransformerModel):
         dtype, shared = matrix_dtype(self.embedding.weight), list(draws)
         for module in self.decoder.modules():
             if isinstance(module, RandomLink):
-                place = module.random.place
-                joined = module.joined(draws[place][0])
-                shared[place] = Joined(joined.link.to(dtype), joined.both.to(dtype))
+                index = module.random.index
+                joined = module.joined(draws[index][0])
+                shared[index] = Joined(joined.link.to(dtype), joined.both.to(dtype))
         return replace(state, shared=shared)
 
     def encoder_layer(self, layer: int) -> nn.Module:

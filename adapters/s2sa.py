@@ -8,9 +8,10 @@ has read y_(i-1) and c_i, and attention for c_i is asked with h'_(i-1), since h'
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import ClassVar, Literal
 
 import torch
@@ -19,12 +20,13 @@ from torch import Tensor
 from dialbench.adapter import Card, Run
 from dialbench.neural.data import Encoded
 from dialbench.neural.model import DialogueModel
-from dialbench.neural.training import Trainer
+from dialbench.neural.training import Trainer, TrainingConfig
 from dialbench.records import Context, Decoding, Example, Split
 
-from .blocks.adadelta import AdaDeltaTrainer
 from .blocks.embedding import WordAdapter, WordEmbedding
 from .seq2seq import Seq2SeqConfig, Seq2SeqModel
+
+_RHO, _EPS = 0.95, 1e-6  # of AdaDelta (DVS2S, "Model Training")
 
 
 @dataclass(frozen=True)
@@ -53,19 +55,56 @@ class S2SAModel(Seq2SeqModel):
 
     def __init__(self, config: S2SAConfig, vocabulary: int) -> None:
         super().__init__(config, vocabulary)
+        # E_r
         self.response_embedding = WordEmbedding(vocabulary, config.embedding, config.word_spread)
 
     def readout_size(self, config: Seq2SeqConfig) -> int:
         """The size of [E[y]; h'; c]."""
-        return config.embedding + 3 * config.hidden
+        return config.embedding + 3 * config.hidden  # e + h + 2h
 
     def embed(self, tokens: Tensor) -> Tensor:
         """Response tokens of any shape -> their word vectors, (..., e)."""
         return self.response_embedding(tokens)  # type: ignore[no-any-return]
 
-    def readout(self, embedded: Tensor, top: Tensor, mixed: Tensor) -> Tensor:
+    def readout(self, embedded: Tensor, top: Tensor, attended: Tensor) -> Tensor:
         """[E[y_(i-1)]; h'_i; c_i], (N, e + 3h)."""
-        return torch.cat([embedded, top, mixed], -1)
+        # s(w) reads [E_r[y_(i-1)]; h'_i; c_i], eq. 7
+        return torch.cat([embedded, top, attended], -1)
+
+
+def rises(curve: Sequence[Mapping[str, float]]) -> list[bool]:
+    """For every epoch but the first whether its validation loss is above that of the one before."""
+    losses = [row["valid_loss"] for row in curve]
+    return [after > before for before, after in pairwise(losses)]
+
+
+class AdaDeltaTrainer(Trainer):
+    """AdaDelta, its rate halved whenever validation perplexity rises.
+
+    Training stops after two rises in a row; `warmup` and `patience` do not count. Both follow
+    from the curve, so a resumed training needs nothing else to go on as it would have.
+    """
+
+    def __init__(
+        self,
+        model: DialogueModel,
+        train: Encoded,
+        valid: Encoded,
+        config: TrainingConfig,
+        run: Run,
+    ) -> None:
+        super().__init__(model, train, valid, config, run)
+        trained = [p for p in model.parameters() if p.requires_grad]
+        self.optimiser = torch.optim.Adadelta(trained, lr=config.learning_rate, rho=_RHO, eps=_EPS)
+
+    def rate(self) -> float:
+        """The rate, halved once for every rise so far."""
+        # halved at every rise of validation perplexity
+        return self.config.learning_rate * 0.5 ** sum(rises(self.history.curve))
+
+    def _should_continue(self) -> bool:
+        stopped = rises(self.history.curve)[-2:] == [True, True]  # two rises in a row
+        return self.history.epoch < self.config.epochs and not stopped
 
 
 class MessageAdapter(WordAdapter):

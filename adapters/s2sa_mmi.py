@@ -1,4 +1,4 @@
-"""S2SA-MMI: the responses of S2SA's beam search, ranked anew by how well they tell the message.
+"""S2SA-MMI: the hypotheses of S2SA's beam search, re-ranked by how well they predict the message.
 
 Baseline "S2SA-MMI" of the DVS2S paper after Li et al. (MMI-bidi). A second S2SA is
 trained to write the message from the response. Of the hypotheses r of a message m the one with the
@@ -25,7 +25,7 @@ from dialbench.neural.model import DialogueModel, Losses, State
 from dialbench.records import Context, Decoding, Split
 from dialbench.text.vocabulary import EOS, PAD, UNK
 
-from .blocks.bases import continued, retold, trained_base, weights_of
+from .blocks.bases import append_epoch, rename_losses, require_trained_base, weights_of_base
 from .s2sa import S2SA, MessageAdapter, S2SAConfig, S2SAModel
 
 
@@ -44,7 +44,7 @@ class S2SAMMIConfig(S2SAConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.demand_positive("hypotheses")
+        self.require_positive("hypotheses")
         if not 0.0 <= self.backward_weight <= 1.0:
             raise ValueError("backward_weight must lie between 0 and 1")
 
@@ -69,10 +69,11 @@ class S2SAMMIModel(DialogueModel):
         """(B * width,) tokens -> logits (B * width, V) of the response."""
         return self.ahead.step(tokens, state)
 
-    def tells(self, response: Tensor, message: Tensor) -> Tensor:
-        """How well (N, T) responses tell (N, S) messages, EOS included: log p(m|r) / |m|, (N,)."""
+    def backward_score(self, response: Tensor, message: Tensor) -> Tensor:
+        """Log p(m | r) / |m| of (N, S) messages m given (N, T) responses r, EOS counted, (N,)."""
         batch = Batch(("",) * len(response), response, message, message.new_zeros(0))
-        logits = self.back.logits(batch).float()
+        logits = self.back.logits(batch).float()  # (N, S, V)
+        # -log p(m_t | r), (N, S)
         lost = F.cross_entropy(logits.transpose(1, 2), message, ignore_index=PAD, reduction="none")
         return -lost.sum(1) / message.ne(PAD).sum(1)
 
@@ -84,7 +85,7 @@ class S2SAMMI(MessageAdapter):
     card = Card(
         title="S2SA-MMI",
         family="recurrent",
-        summary="S2SA's hypotheses ranked by how well they tell the message as well",
+        summary="S2SA's hypotheses, re-ranked by how well they predict the message",
         paper="Li et al., A Diversity-Promoting Objective Function for Neural Conversation Models",
         year=2016,
     )
@@ -107,29 +108,29 @@ class S2SAMMI(MessageAdapter):
         return S2SAMMIModel(self.config, size)
 
     def fit(self, train: Split, valid: Split, run: Run) -> None:
-        """Trains the model from response to message; responses are as likely as for S2SA."""
-        base = trained_base(self.name, run.base, S2SA)
+        """Trains the model from response to message; the losses of responses are S2SA's."""
+        base = require_trained_base(self.name, run.base, S2SA)
         super().fit(train, valid, run)
-        history = replace(self.history, curve=retold(self.history.curve, "message"))
-        told = base.history.best.items()
-        self.history = continued(history, {k: v for k, v in told if k.startswith("valid_")})
+        history = replace(self.history, curve=rename_losses(self.history.curve, "message"))
+        losses = base.history.best.items()
+        self.history = append_epoch(history, {k: v for k, v in losses if k.startswith("valid_")})
 
-    def warn(self, run: Run) -> None:
-        """Nothing: what the model of messages hears says nothing of responses."""
+    def report_warnings(self, run: Run) -> None:
+        """Nothing: the context use of the model of messages says nothing of responses."""
 
-    def _fresh_model(self, run: Run) -> DialogueModel:
-        model = cast(S2SAMMIModel, super()._fresh_model(run))
+    def _new_model(self, run: Run) -> DialogueModel:
+        model = cast(S2SAMMIModel, super()._new_model(run))
         # Without a base, as where speed is measured, weights stay random.
         if isinstance(run.base, S2SA):
-            model.ahead.load_state_dict(weights_of(run.base, self))
+            model.ahead.load_state_dict(weights_of_base(run.base, self))
         return model
 
     def _encode(self, split: Split) -> Encoded:
-        return turned(super()._encode(split), self.config.response_tokens)
+        return reversed_pairs(super()._encode(split), self.config.response_tokens)
 
     def respond(self, contexts: Sequence[Context], decoding: Decoding, run: Run) -> list[str]:
         """Answers the last turn of each context with the best of its hypotheses."""
-        if decoding.method not in _LISTS:
+        if decoding.method not in _N_BEST_METHODS:
             run.progress.warn(
                 f"{self.card.title} ranks {self.config.hypotheses} hypotheses of beam search,"
                 f" where others decode with {decoding}"
@@ -138,26 +139,28 @@ class S2SAMMI(MessageAdapter):
 
     def answer(self, model: DialogueModel, batch: Batch, decoding: Decoding) -> list[list[int]]:
         """The best hypothesis of each message."""
-        width = int(decoding.value) if decoding.method in _LISTS else self.config.hypotheses
+        width = (
+            int(decoding.value) if decoding.method in _N_BEST_METHODS else self.config.hypotheses
+        )
         limit = self.config.response_tokens
-        found = beam_search(model, batch, width, limit)
-        told = self._told(cast(S2SAMMIModel, model), batch, found)
+        n_best = beam_search(model, batch, width, limit)
+        backward_scores = self._backward_scores(cast(S2SAMMIModel, model), batch, n_best)
         return [
-            list(best(hypotheses, backward, self.config.backward_weight))
-            for hypotheses, backward in zip(found, told, strict=True)
+            list(best_hypothesis(hypotheses, backward, self.config.backward_weight))
+            for hypotheses, backward in zip(n_best, backward_scores, strict=True)
         ]
 
     @torch.no_grad()
-    def _told(
-        self, model: S2SAMMIModel, batch: Batch, found: list[list[Hypothesis]]
+    def _backward_scores(
+        self, model: S2SAMMIModel, batch: Batch, n_best: list[list[Hypothesis]]
     ) -> list[list[float]]:
-        """The value of log p(m | r) / |m| of every hypothesis."""
-        counts = list(map(len, found))
-        responses = Ragged.of([_read(h.tokens) for hypotheses in found for h in hypotheses])
+        """Log p(m | r) / |m| of every hypothesis."""
+        counts = list(map(len, n_best))
+        responses = Ragged.of([_as_source(h.tokens) for hypotheses in n_best for h in hypotheses])
         texts = [[word for word in row if word != PAD] for row in batch.source.tolist()]
-        messages = Ragged.of([_written(text, self.config.response_tokens) for text in texts])
+        messages = Ragged.of([_as_target(text, self.config.response_tokens) for text in texts])
         device = batch.source.device
-        scores = model.tells(
+        scores = model.backward_score(
             torch.from_numpy(responses.padded(np.arange(sum(counts)))).to(device),
             torch.from_numpy(messages.padded(np.repeat(np.arange(len(batch)), counts))).to(device),
         )
@@ -165,19 +168,19 @@ class S2SAMMI(MessageAdapter):
         return [list(islice(values, count)) for count in counts]
 
 
-_LISTS = ("beam", "mmi")
+_N_BEST_METHODS = ("beam", "mmi")
 
 
-def turned(data: Encoded, limit: int) -> Encoded:
-    """Pairs read the other way round: responses as what is read, contexts as what is written.
+def reversed_pairs(data: Encoded, limit: int) -> Encoded:
+    """Swaps the direction of pairs: responses become the source, contexts the target.
 
     Args:
         data: contexts and responses.
         limit: how many tokens of a context are written, the latest, EOS not counted.
     """
     responses, contexts = _lists(data.target), _lists(data.source)
-    source = Ragged.of([_read(words[:-1]) for words in responses])
-    return replace(data, source=source, target=Ragged.of([_written(c, limit) for c in contexts]))
+    source = Ragged.of([_as_source(words[:-1]) for words in responses])
+    return replace(data, source=source, target=Ragged.of([_as_target(c, limit) for c in contexts]))
 
 
 def _lists(sequences: Ragged) -> list[list[int]]:
@@ -185,15 +188,15 @@ def _lists(sequences: Ragged) -> list[list[int]]:
     return [sequences.values[start:end].tolist() for start, end in bounds]
 
 
-def _read(words: Sequence[int]) -> Sequence[int]:
+def _as_source(words: Sequence[int]) -> Sequence[int]:
     return words or [UNK]  # as an empty context has it
 
 
-def _written(words: Sequence[int], limit: int) -> list[int]:
+def _as_target(words: Sequence[int], limit: int) -> list[int]:
     return [*words[-limit:], EOS]
 
 
-def best(
+def best_hypothesis(
     hypotheses: Sequence[Hypothesis], backward: Sequence[float], weight: float
 ) -> tuple[int, ...]:
     """The tokens of the best hypothesis; an empty response where there is none.
@@ -204,7 +207,8 @@ def best(
         weight: lambda.
     """
     scored = [
-        ((1 - weight) * hypothesis.score + weight * told, -place)
-        for place, (hypothesis, told) in enumerate(zip(hypotheses, backward, strict=True))
+        # (1 - lambda) log p(r|m) / |r| + lambda log p(m|r) / |m|
+        ((1 - weight) * hypothesis.score + weight * score, -rank)
+        for rank, (hypothesis, score) in enumerate(zip(hypotheses, backward, strict=True))
     ]
     return hypotheses[-max(scored)[1]].tokens if scored else ()

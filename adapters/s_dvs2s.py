@@ -12,7 +12,7 @@ the N that answers are written with, so rows of several N share one training.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -26,13 +26,18 @@ from dialbench.adapter import Adapter, Card, Run
 from dialbench.neural.adapter import NeuralAdapter, read_words, write_words
 from dialbench.neural.data import Batch, Encoded, Ints, answering_rows, make_batch
 from dialbench.neural.model import DialogueModel, Losses, State, precise_answers
-from dialbench.neural.training import Trainer, evaluate, exchange
+from dialbench.neural.training import Trainer, evaluate, shuffled_context_loss
 from dialbench.records import Context, Split
 from dialbench.text.tokenizer import tokenize
 from dialbench.text.vocabulary import SPECIALS
 
-from .blocks.bases import continued, retold, take, trained_base, weights_of
-from .blocks.coverage import Coverage
+from .blocks.bases import (
+    append_epoch,
+    load_weights,
+    rename_losses,
+    require_trained_base,
+    weights_of_base,
+)
 from .blocks.vocabularies import WordCosts, WordPredictor
 from .s2sa import S2SA, MessageAdapter, S2SAConfig, S2SAModel
 from .text_models.function_words import CLOSED_NOTE, FunctionWords, Tags, identity
@@ -54,7 +59,7 @@ class WordsConfig(S2SAConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.demand_not_negative("function_count")
+        self.require_not_negative("function_count")
 
 
 @dataclass(frozen=True)
@@ -69,7 +74,7 @@ class SDVS2SConfig(WordsConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.demand_not_negative("content_words")
+        self.require_not_negative("content_words")
 
 
 class VocabularyModel(S2SAModel):
@@ -86,13 +91,13 @@ class VocabularyModel(S2SAModel):
         self, config: S2SAConfig, vocabulary: int, function: Sequence[int], words: int
     ) -> None:
         super().__init__(config, vocabulary)
-        self.predictor = WordPredictor(2 * config.hidden, vocabulary, function)
+        self.predictor = WordPredictor(2 * config.hidden, vocabulary, function)  # eq. 8
         self.words = words
 
     def vocabularies(self, batch: Batch) -> Tensor:
         """The numbers of the words that each message is answered with, (B, K)."""
         _, last = self.encode(batch)
-        return self._numbers(self.predictor(last[-1]))
+        return self._numbers(self.predictor(last[-1]))  # h_t = [last forward; first backward]
 
     def _numbers(self, odds: Tensor) -> Tensor:
         return self.predictor.numbers(self.predictor.best(odds, self.words))
@@ -120,9 +125,10 @@ class VocabularyModel(S2SAModel):
         return logits.flatten(0, 1), state
 
     def logits(self, batch: Batch) -> Tensor:
-        """(B, T, V) under the true response, -inf outside the vocabulary."""
+        """(B, T, V) with teacher forcing, -inf outside the vocabulary."""
         state = self.start(batch)
-        logits = self.output(self.under(state, batch.inputs))
+        logits = self.output(self.teacher_forced(state, batch.inputs))
+        # True for words of T, (B, V)
         held = torch.zeros(len(batch), logits.shape[-1], dtype=torch.bool, device=logits.device)
         held.scatter_(1, state.example["numbers"], True)
         return logits.masked_fill(~held[:, None], -torch.inf)  # type: ignore[no-any-return]
@@ -133,11 +139,12 @@ class VocabularyModel(S2SAModel):
         The part "nll" counts words outside a vocabulary as one of V alike, "missing" their number.
         """
         memory, last = self.encode(batch)
-        odds = self.predictor(last[-1])
+        odds = self.predictor(last[-1])  # log odds of beta, (B, C)
         chosen = self._choose(odds)
-        logits = self.output(self.under(self.begin(batch, memory, last), batch.inputs))
+        logits = self.output(self.teacher_forced(self.begin(batch, memory, last), batch.inputs))
         with torch.autocast(logits.device.type, enabled=False):  # bfloat16 is too coarse for sums
-            held = self.predictor.whole(self._completed(chosen, batch))
+            held = self.predictor.full_mask(self._completed(chosen, batch))
+            # eq. 6 within each vocabulary
             costs = WordCosts.of(logits.to(odds.dtype), batch.target, held)
             return self._weigh(costs, odds, chosen, batch)
 
@@ -152,7 +159,7 @@ class VocabularyModel(S2SAModel):
 
     def _weigh(self, costs: WordCosts, odds: Tensor, chosen: Tensor, batch: Batch) -> Losses:
         samples, tokens = chosen.shape[2], len(batch.real)
-        nll = -costs.floored(self.predictor.vocabulary).sum() / samples
+        nll = -costs.floored(self.predictor.vocabulary).sum() / samples  # -log p(Y | T, X)
         parts = {"nll": nll.detach(), "missing": costs.missing.sum() / samples}
         return Losses(nll / tokens, parts, tokens, len(batch))
 
@@ -168,7 +175,8 @@ class WordsModel(VocabularyModel):
         with torch.no_grad():
             _, last = self.encode(batch)
         odds = self.predictor(last[-1])
-        held = self.predictor.held(batch.target).to(odds.dtype)
+        held = self.predictor.contained_words(batch.target).to(odds.dtype)
+        # -sum_j log p(t_j | X), Algorithm 1
         nll = F.binary_cross_entropy_with_logits(odds, held, reduction="sum")
         tokens = len(batch.real)
         return Losses(nll / tokens, {"nll": nll.detach()}, tokens, len(batch))
@@ -188,21 +196,21 @@ class VocabularyAdapter(MessageAdapter):
         """The numbers of the function words."""
         return self.vocabulary.encode(self.function_words)
 
-    def _fresh_model(self, run: Run) -> DialogueModel:
-        model = super()._fresh_model(run)
+    def _new_model(self, run: Run) -> DialogueModel:
+        model = super()._new_model(run)
         # Without a base, as where speed is measured, weights stay random.
         if isinstance(run.base, NeuralAdapter):
-            take(model, weights_of(run.base, self))
+            load_weights(model, weights_of_base(run.base, self))
         return model
 
-    def save_words(self, folder: Path) -> None:
+    def save_vocabulary(self, folder: Path) -> None:
         """Writes vocabulary.json and function_words.json."""
-        super().save_words(folder)
+        super().save_vocabulary(folder)
         write_words(folder / "function_words.json", self.function_words)
 
-    def load_words(self, folder: Path) -> None:
-        """Reads what `save_words` wrote."""
-        super().load_words(folder)
+    def load_vocabulary(self, folder: Path) -> None:
+        """Reads what `save_vocabulary` wrote."""
+        super().load_vocabulary(folder)
         self.function_words = tuple(read_words(folder / "function_words.json"))
 
 
@@ -232,16 +240,18 @@ class WordsStage(VocabularyAdapter):
 
     def fit(self, train: Split, valid: Split, run: Run) -> None:
         """Finds the function words and trains the predictor."""
-        base = trained_base(self.name, run.base, S2SA)
+        base = require_trained_base(self.name, run.base, S2SA)
         c = self.config
-        found = FunctionWords.of(train, base.vocabulary, c.tags, c.function_count, run.data)
-        self.function_words = found.words
-        if found.closed:
+        function_words = FunctionWords.of(
+            train, base.vocabulary, c.tags, c.function_count, run.data
+        )
+        self.function_words = function_words.words
+        if function_words.closed:
             run.progress.warn(CLOSED_NOTE)
         super().fit(train, valid, run)
-        self.history = replace(self.history, curve=retold(self.history.curve, "words"))
+        self.history = replace(self.history, curve=rename_losses(self.history.curve, "words"))
 
-    def warn(self, run: Run) -> None:
+    def report_warnings(self, run: Run) -> None:
         """Nothing: what its loss is worth says nothing of responses."""
 
     def trainer(self, model: DialogueModel, train: Encoded, valid: Encoded, run: Run) -> Trainer:
@@ -252,6 +262,50 @@ class WordsStage(VocabularyAdapter):
             counts[np.unique(train.target.values[start:end])] += 1
         words.predictor.start_from(torch.from_numpy(counts).to(run.device), len(train))
         return super().trainer(model, train, valid, run)
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Word coverage recall (eq. 15): how many words of the references their vocabularies hold.
+
+    Fractions; NaN where there is no word to cover.
+
+    Attributes:
+        recall: mean over references of the share of their distinct words that is covered.
+        recall_known: the same without words that the system does not know.
+    """
+
+    recall: float
+    recall_known: float
+
+    @classmethod
+    def of(
+        cls,
+        references: Iterable[Sequence[str]],
+        vocabularies: Iterable[Container[str]],
+        known: Container[str],
+    ) -> Coverage:
+        """Measures it; empty references are left out.
+
+        Args:
+            references: the words of each.
+            vocabularies: the words allotted to each.
+            known: all words of the system.
+        """
+        shares, shares_known = [], []
+        for reference, held in zip(references, vocabularies, strict=True):
+            words = set(reference)
+            covered = sum(word in held for word in words)  # eq. 15
+            within = sum(word in known for word in words)
+            if words:
+                shares.append(covered / len(words))
+            if within:
+                shares_known.append(covered / within)
+        return cls(_mean(shares), _mean(shares_known))
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else float("nan")
 
 
 class SDVS2S(VocabularyAdapter):
@@ -281,21 +335,21 @@ class SDVS2S(VocabularyAdapter):
 
     def fit(self, train: Split, valid: Split, run: Run) -> None:
         """Takes what was learnt, and measures how `valid` fares within its vocabularies."""
-        base = trained_base(self.name, run.base, self.Stage)
+        base = require_trained_base(self.name, run.base, self.Stage)
         self.vocabulary, self.function_words = base.vocabulary, base.function_words
-        model, data = self._fresh_model(run), self._encode(valid)
+        model, data = self._new_model(run), self._encode(valid)
         losses = evaluate(model, data, self.config, run, "valid")
         coverage = self.coverage(valid, run)
-        self.history = continued(
+        self.history = append_epoch(
             base.history,
             {
                 **{f"valid_{key}": value for key, value in losses.items()},
-                **exchange(model, data, self.config, run),
+                **shuffled_context_loss(model, data, self.config, run),
                 "valid_word_recall": coverage.recall,
                 "valid_word_recall_known": coverage.recall_known,
             },
         )
-        self.warn(run)
+        self.report_warnings(run)
 
     def coverage(self, split: Split, run: Run) -> Coverage:
         """Word coverage recall (eq. 15) over the responses of a split."""
@@ -307,13 +361,13 @@ class SDVS2S(VocabularyAdapter):
     def _allot(self, split: Split, run: Run) -> list[Ints]:
         """The numbers of the words that each message of a split is answered with."""
         model, data = cast(VocabularyModel, self._ready(run)), self._encode(split)
-        found = [np.zeros(0, np.int64)] * len(data)
+        vocabularies = [np.zeros(0, np.int64)] * len(data)
         with torch.no_grad():
             for rows in answering_rows(data, self.config.batch_size):
                 numbers = model.vocabularies(make_batch(data, rows, run.device)).cpu().numpy()
-                for row, held in zip(rows, numbers, strict=True):
-                    found[row] = held
-        return found
+                for row, numbers_of_row in zip(rows, numbers, strict=True):
+                    vocabularies[row] = numbers_of_row
+        return vocabularies
 
     def facts(self) -> Mapping[str, Any]:
         """Also the size of the vocabularies, and their coverage of validation responses."""

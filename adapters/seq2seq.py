@@ -37,8 +37,8 @@ class Seq2SeqConfig(WordConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.demand_positive("hidden", "recurrent_layers")
-        self.demand_rate("recurrent_dropout")
+        self.require_positive("hidden", "recurrent_layers")
+        self.require_rate("recurrent_dropout")
 
 
 class Seq2SeqModel(DialogueModel):
@@ -60,30 +60,31 @@ class Seq2SeqModel(DialogueModel):
         return config.hidden
 
     def embed(self, tokens: Tensor) -> Tensor:
-        """Response tokens of any shape -> the word vectors that the decoder reads, (..., e)."""
+        """Response tokens (...) -> word vectors E[y], (..., e)."""
         return self.embedding(tokens)  # type: ignore[no-any-return]
 
-    def readout(self, embedded: Tensor, top: Tensor, mixed: Tensor) -> Tensor:
-        """What the next word is predicted from: here the top state alone.
+    def readout(self, embedded: Tensor, top: Tensor, attended: Tensor) -> Tensor:
+        """The input of the output map: here the top state s_t alone.
 
         Args:
             embedded: (N, e), the word before.
-            top: (N, h), the top state that has read it.
-            mixed: (N, 2h), what attention gave of the context.
+            top: (N, h), the top state s_t, which has read it.
+            attended: (N, 2h), the context vector c_t.
         """
         return top
 
     def encode(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """The contexts' words (B, S, 2h), and each layer's [last forward; first backward]."""
+        """h_j of every context word (B, S, 2h), and each layer's [last forward; first backward]."""
         return self.encoder(self.embedding(batch.source), batch.source)  # type: ignore[no-any-return]
 
     def begin(self, batch: Batch, memory: Tensor, last: Tensor) -> State:
-        """Where decoding starts, from what `encode` gave."""
+        """The state before the first word, from the outputs of `encode`."""
         example = {
             "memory": memory,
             "keys": self.attention.key(memory),  # (B, S, h)
             "seen": batch.source.ne(PAD),
         }
+        # s_0 = tanh(W [h_S forward; h_1 backward] + b), (B, h) for each layer
         return State(example, [torch.tanh(self.bridge(layer)) for layer in last])
 
     def start(self, batch: Batch) -> State:
@@ -91,23 +92,23 @@ class Seq2SeqModel(DialogueModel):
         return self.begin(batch, *self.encode(batch))
 
     def advance(self, embedded: Tensor, state: State) -> tuple[Tensor, State]:
-        """One word further: its vector (N, e) -> the readout (N, k) and the new state."""
+        """One decoding step: word vectors (N, e) -> readouts (N, k) and the new state."""
         example, states = state.example, state.row
-        # Beams of a context share its memory.
+        # Attention is asked with s_(t-1); the W beams of a context share its memory.
         query = states[-1].view(len(example["memory"]), -1, states[-1].shape[-1])  # (B, W, h)
-        mixed = self.attention(example["memory"], example["keys"], query, example["seen"])
-        mixed = mixed.flatten(0, 1)
-        states = self.decoder(torch.cat([embedded, mixed], -1), states)  # of (N, e + 2h)
+        attended = self.attention(example["memory"], example["keys"], query, example["seen"])
+        attended = attended.flatten(0, 1)  # c_t, (N, 2h)
+        states = self.decoder(torch.cat([embedded, attended], -1), states)  # s_t of [E[y]; c_t]
         state = replace(state, row=states, length=state.length + 1)
-        return self.readout(embedded, states[-1], mixed), state
+        return self.readout(embedded, states[-1], attended), state
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """(B * width,) tokens -> logits (B * width, V)."""
         readout, state = self.advance(self.embed(tokens), state)
         return self.output(readout), state
 
-    def under(self, state: State, inputs: Tensor) -> Tensor:
-        """(B, T) decoder inputs -> (B, T, k) readouts, from the state where decoding starts."""
+    def teacher_forced(self, state: State, inputs: Tensor) -> Tensor:
+        """(B, T) decoder inputs -> (B, T, k) readouts, from the state before the first word."""
         readouts = []
         for embedded in self.embed(inputs).unbind(1):
             readout, state = self.advance(embedded, state)
@@ -115,11 +116,11 @@ class Seq2SeqModel(DialogueModel):
         return torch.stack(readouts, 1)
 
     def hidden(self, batch: Batch) -> Tensor:
-        """(B, T, k) readouts under the true response."""
-        return self.under(self.start(batch), batch.inputs)
+        """(B, T, k) readouts with teacher forcing."""
+        return self.teacher_forced(self.start(batch), batch.inputs)
 
     def logits(self, batch: Batch) -> Tensor:
-        """(B, T, V) under the true response."""
+        """(B, T, V) with teacher forcing."""
         return self.output(self.hidden(batch))  # type: ignore[no-any-return]
 
     def loss(self, batch: Batch, step: int) -> Losses:

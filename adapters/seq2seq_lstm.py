@@ -27,9 +27,16 @@ from dialbench.neural.model import DialogueModel, Losses, State, WordOutput, wor
 from dialbench.neural.training import Trainer
 from dialbench.text.vocabulary import PAD
 
-from .blocks.embedding import WordAdapter, WordConfig, WordEmbedding
-from .blocks.lstm import BothWays, Cell, Forwards, GeneralAttention, Given, LSTMCell, Parts
-from .vhred import drop_words
+from .blocks.embedding import WordAdapter, WordConfig, WordEmbedding, drop_words
+from .blocks.lstm import (
+    BidirectionalLSTM,
+    Cell,
+    Conditioning,
+    ForwardLSTM,
+    GeneralAttention,
+    LSTMCell,
+    Parts,
+)
 
 
 @dataclass(frozen=True)
@@ -59,10 +66,10 @@ class LSTMConfig(WordConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.demand_positive("hidden", "recurrent_layers")
-        self.demand_rate("dropout")
-        self.demand_rate("context_drop")
-        self.demand_not_negative("weight_decay")
+        self.require_positive("hidden", "recurrent_layers")
+        self.require_rate("dropout")
+        self.require_rate("context_drop")
+        self.require_not_negative("weight_decay")
 
 
 class LSTMModel(DialogueModel):
@@ -74,9 +81,11 @@ class LSTMModel(DialogueModel):
         e, h, dropout = config.embedding, config.hidden, config.dropout
         more = range(config.recurrent_layers - 1)
         self.embedding = WordEmbedding(vocabulary, e, config.word_spread)
-        self.encoder = BothWays([self.cell(2, e), *(self.cell(2, 2 * h) for _ in more)], dropout)
+        self.encoder = BidirectionalLSTM(  # AdaND, eq. 4
+            [self.cell(2, e), *(self.cell(2, 2 * h) for _ in more)], dropout
+        )
         self.response_embedding = WordEmbedding(vocabulary, e, config.word_spread)
-        self.decoder = Forwards([self.cell(1, e), *(self.cell(1, h) for _ in more)], dropout)
+        self.decoder = ForwardLSTM([self.cell(1, e), *(self.cell(1, h) for _ in more)], dropout)
         self.attention: nn.Module = GeneralAttention(2 * h, h)
         self.output = WordOutput(h, vocabulary)
         self.dropout = Dropout(dropout)
@@ -85,46 +94,53 @@ class LSTMModel(DialogueModel):
         """A layer of the encoder (two directions) or the decoder (one)."""
         return LSTMCell(directions, inputs, self.config.hidden)
 
-    def given(self, batch: Batch) -> Given:
+    def conditioning(self, batch: Batch) -> Conditioning:
         """What cells know of the conversations."""
-        return Given()
+        return Conditioning()
 
-    def read(self, source: Tensor, table: nn.Module, encoder: nn.Module, given: Given) -> Tensor:
+    def read(
+        self, source: Tensor, table: nn.Module, encoder: nn.Module, conditioning: Conditioning
+    ) -> Tensor:
         """(B, S) tokens through a bidirectional encoder; returns as that."""
-        words = drop_words(source, self.config.context_drop) if self.training else source
-        return encoder(self.dropout(table(words)), source.ne(PAD), given)  # type: ignore[no-any-return]
+        words = drop_words(source, self.config.context_drop) if self.training else source  # (B, S)
+        return encoder(self.dropout(table(words)), source.ne(PAD), conditioning)  # type: ignore[no-any-return]
 
     def start(self, batch: Batch) -> State:
         """Reads the contexts."""
-        return self.begin(batch, self.given(batch))
+        return self.begin(batch, self.conditioning(batch))
 
-    def begin(self, batch: Batch, given: Given) -> State:
+    def begin(self, batch: Batch, conditioning: Conditioning) -> State:
         """As `start`, from what is known of the conversations."""
-        memory, states = self.read(batch.source, self.embedding, self.encoder, given)
-        return self.state(batch, memory, states, given)
+        # h_j (B, S, 2h)
+        memory, states = self.read(batch.source, self.embedding, self.encoder, conditioning)
+        return self.state(batch, memory, states, conditioning)
 
-    def state(self, batch: Batch, memory: Tensor, states: list[Parts], given: Given) -> State:
+    def state(
+        self, batch: Batch, memory: Tensor, states: list[Parts], conditioning: Conditioning
+    ) -> State:
         """Where writing begins: with outputs (B, S, 2h) of the encoder to attend to.
 
         Args:
             batch: the contexts.
             memory: those outputs.
             states: of every layer of the decoder, (B, part) each.
-            given: what its cells know of the conversations.
+            conditioning: what its cells know of the conversations.
         """
         example = {"memory": memory, "seen": batch.source.ne(PAD)}  # (B, S, 2h), (B, S)
-        row = {"states": states, "fixed": self.decoder.fixed(given)}
-        return State(example, row, shared=self.decoder.joined())
+        row = {"states": states, "fixed": self.decoder.per_conversation(conditioning)}
+        return State(example, row, shared=self.decoder.packed_weights())
 
     def advance(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """(N, T) tokens -> (N, T, h), and the state behind them; beams share their memory."""
         example, row = state.example, state.row
+        # s_t, (N, T, h)
         tops, states = self.write(self.dropout(self.response_embedding(tokens)), state)
         examples = len(example["memory"])
         queries = tops.reshape(examples, -1, tops.shape[-1])  # (B, W * T, h)
-        found = self.attention(queries, example["memory"], example["seen"])
+        # s~_t = tanh(W_c [s_t; sum_j a_tj h_j]) with a_tj = softmax_j(s_t W h_j)
+        attended = self.attention(queries, example["memory"], example["seen"])
         after = replace(state, row={**row, "states": states}, length=state.length + 1)
-        return self.dropout(found).view_as(tops), after
+        return self.dropout(attended).view_as(tops), after
 
     def write(self, x: Tensor, state: State) -> tuple[Tensor, list[Parts]]:
         """(N, T, e) words -> (N, T, h) top states, and the states of all layers behind them."""
@@ -136,17 +152,17 @@ class LSTMModel(DialogueModel):
         tops, state = self.advance(tokens[:, None], state)
         return self.output(tops[:, 0]), state
 
-    def hidden(self, batch: Batch, given: Given) -> Tensor:
-        """(B, T, h) what the output reads under the true response."""
-        return self.advance(batch.inputs, self.begin(batch, given))[0]
+    def hidden(self, batch: Batch, conditioning: Conditioning) -> Tensor:
+        """(B, T, h) what the output reads with teacher forcing."""
+        return self.advance(batch.inputs, self.begin(batch, conditioning))[0]
 
     def logits(self, batch: Batch) -> Tensor:
-        """(B, T, V) under the true response, with what is given when answering."""
-        return self.output(self.hidden(batch, self.given(batch)))  # type: ignore[no-any-return]
+        """(B, T, V) with teacher forcing, with what is given when answering."""
+        return self.output(self.hidden(batch, self.conditioning(batch)))  # type: ignore[no-any-return]
 
     def loss(self, batch: Batch, step: int) -> Losses:
         """Negative log-likelihood, mean over real target tokens."""
-        return word_loss(self.hidden(batch, self.given(batch)), self.output, batch)
+        return word_loss(self.hidden(batch, self.conditioning(batch)), self.output, batch)
 
 
 class LSTMTrainer(Trainer):
@@ -171,6 +187,7 @@ class LSTMTrainer(Trainer):
             _groups(model, scales or {}),
             lr=config.learning_rate,
             weight_decay=config.weight_decay,
+            # AdaND's code
             amsgrad=True,
             fused=True,
         )
@@ -181,7 +198,7 @@ def _groups(model: nn.Module, scales: Mapping[str, float]) -> list[dict[str, Any
     for name, parameter in model.named_parameters():
         scale = next((scales[part] for part in scales if name.startswith(f"{part}.")), 1.0)
         groups.setdefault(scale, []).append(parameter)
-    return [{"params": found, "rate_scale": scale} for scale, found in groups.items()]
+    return [{"params": parameters, "rate_scale": scale} for scale, parameters in groups.items()]
 
 
 class LSTMAdapter(WordAdapter):

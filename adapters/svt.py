@@ -47,7 +47,7 @@ class SVTConfig(LatentTransformerConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.demand_positive("latent")
+        self.require_positive("latent")
 
 
 class VariationalLayer(DecoderLayer):
@@ -85,14 +85,15 @@ class VariationalLayer(DecoderLayer):
         """As `DecoderLayer.forward` with z from the prior; `draws` (B, positions, z) is noise."""
         read, present = self.read(x, past, memory, masks, None)
         first = present[0].shape[2] - x.shape[1]
-        drawn = draws[:, first : first + x.shape[1]]
-        drawn = drawn.repeat_interleave(len(x) // len(drawn), 0)  # beams share it
-        return self.write(read, self.prior(read).sample(drawn)), present
+        epsilon = draws[:, first : first + x.shape[1]]
+        epsilon = epsilon.repeat_interleave(len(x) // len(epsilon), 0)  # beams share it
+        return self.write(read, self.prior(read).sample(epsilon)), present  # z_t ~ p(z_t | x_t)
 
     def write(self, read: Tensor, z: Tensor) -> Tensor:
         """(N, T, n) that the next layer sees."""
 
         def feed(y: Tensor) -> Tensor:
+            # the feed-forward network reads [x_t; z_t]
             return self.feed_forward(torch.cat([y, z.to(y.dtype)], -1), None)  # type: ignore[no-any-return]
 
         return self.norm(self.around_feed_forward(read, feed))  # type: ignore[no-any-return]
@@ -173,20 +174,20 @@ class SVTModel(LatentTransformerModel):
         c = self.config
         return GaussianNetwork(c.embedding, c.latent_hidden, c.latent)
 
-    def take(self, weights: Mapping[str, Tensor]) -> None:
+    def start_from(self, weights: Mapping[str, Tensor]) -> None:
         """Starts from the weights of a plain Transformer; what z goes through stays as it is."""
-        own = dict(weights)
+        started = dict(weights)
         wide = self.state_dict()[_WIDENED].clone()
         wide[:, : self.config.embedding] = weights[_WIDENED]
-        own[_WIDENED] = wide
+        started[_WIDENED] = wide
         for part in ("attention", "around_attention", "around_cross"):
-            given = _below(weights, f"decoder.0.{part}")
-            own |= {f"posterior.{part}.{name}": weight for name, weight in given.items()}
+            part_weights = _below(weights, f"decoder.0.{part}")
+            started |= {f"posterior.{part}.{name}": weight for name, weight in part_weights.items()}
         if self.config.norm == "post":
             # A norm of a norm is the outer one alone, once the inner neither scales nor shifts.
             for name in _below(weights, _LAST_NORM):
-                own[f"decoder.0.norm.{name}"] = own.pop(f"{_LAST_NORM}.{name}")
-        super().take(own)
+                started[f"decoder.0.norm.{name}"] = started.pop(f"{_LAST_NORM}.{name}")
+        super().start_from(started)
 
     def draws(self, batch: Batch) -> Tensor:
         """Standard normal numbers for z, (B, positions, z)."""
@@ -201,12 +202,12 @@ class SVTModel(LatentTransformerModel):
         # By the targets, since the inputs of a short response still hold its EOS.
         real = batch.target.ne(PAD)[:, None, None]
         posterior = self.posterior(x, self.first, of_first, (real, seen))
-        z = posterior.sample(self.draws(batch)[:, : x.shape[1]])
+        z = posterior.sample(self.draws(batch)[:, : x.shape[1]])  # (B, T, z)
         read, _ = self.first.read(x, None, of_first, (causal_mask(x), seen), None)
         layers = list(self.decoder)[1:]
         hidden = self.decode(self.first.write(read, z), layers, of_others, seen)
         words = word_loss(hidden, self.output, batch)
-        divergence = posterior.divergence(self.first.prior(read)).flatten()
+        divergence = posterior.divergence(self.first.prior(read)).flatten()  # (B * T,)
         bag = self.bags(torch.cat([read, z.to(read.dtype)], -1), batch).sum()
         return self.weigh(words, divergence.index_select(0, batch.real), bag, step)
 
@@ -218,11 +219,12 @@ class SVTModel(LatentTransformerModel):
             batch: gives the targets.
         """
         size = batch.target.shape[1]
-        states = states.flatten(0, 1)
+        states = states.flatten(0, 1)  # (B * T, n + z)
         target = batch.target.index_select(0, batch.real // size)  # (R, T)
         nll = bag_nll(self.bag(states.index_select(0, batch.real)), target)  # (R, T)
         places = torch.arange(size, device=target.device)
-        ahead = places >= (batch.real % size)[:, None]
+        ahead = places >= (batch.real % size)[:, None]  # words from t on, (R, T)
+        # mean over the words from t on
         return (nll * ahead).sum(1) / (ahead & target.ne(PAD)).sum(1)
 
 

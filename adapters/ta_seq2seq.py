@@ -23,7 +23,7 @@ from dialbench.neural.data import Batch
 from dialbench.neural.model import DialogueModel, State
 
 from .blocks.recurrent import RecurrentDecoderCell
-from .blocks.topic_words import TopicAdapter, TopicAware, TopicWordsConfig
+from .blocks.topic_words import TopicAdapter, TopicAwareModel, TopicWordsConfig
 from .s2sa import MessageAdapter, S2SAConfig, S2SAModel
 from .text_models.twitter_lda import Topics
 
@@ -35,41 +35,46 @@ class TASeq2SeqConfig(S2SAConfig, TopicWordsConfig):
     clip: float = 1.0
 
 
-class TASeq2SeqModel(TopicAware, S2SAModel):
+class TASeq2SeqModel(TopicAwareModel, S2SAModel):
     """S2SA, attention to topic words, and their bonus."""
 
     def __init__(self, config: TASeq2SeqConfig, vocabulary: int, topics: Topics) -> None:
         super().__init__(config, vocabulary)
         e, h, T = config.embedding, config.hidden, config.lda_topics
         layers, dropout = config.recurrent_layers, config.recurrent_dropout
+        # reads [E[y]; c_i; o_i]
         self.decoder = RecurrentDecoderCell(e + 2 * h + T, h, layers, dropout)
-        self.learn_topics(config, topics, 3 * h, h)
+        self.add_topic_parts(config, topics, 3 * h, h)  # queries [s_(i-1); h_T]
 
     def begin(self, batch: Batch, memory: Tensor, last: Tensor) -> State:
         """Where decoding starts: also the topic words of each message, h_T (B, 2h)."""
         state = super().begin(batch, memory, last)
-        return replace(state, example={**state.example, **self.topical(batch, last[-1])})
+        return replace(state, example={**state.example, **self.topic_state(batch, last[-1])})
 
     def advance(self, embedded: Tensor, state: State) -> tuple[Tensor, State]:
         """One word further: its vector (N, e) -> the readout (N, k) and the new state."""
         example, states = state.example, state.row
+        # s_(i-1), (B, W, h)
         query = states[-1].view(len(example["memory"]), -1, states[-1].shape[-1])  # (B, W, h)
-        mixed = self.attention(example["memory"], example["keys"], query, example["seen"])
-        mixed, about = mixed.flatten(0, 1), self.about(query, state).flatten(0, 1)
-        states = self.decoder(torch.cat([embedded, mixed, about], -1), states)
+        attended = self.attention(example["memory"], example["keys"], query, example["seen"])
+        attended, topic_context = (
+            attended.flatten(0, 1),
+            self.topic_context(query, state).flatten(0, 1),
+        )
+        states = self.decoder(torch.cat([embedded, attended, topic_context], -1), states)  # s_i
         state = replace(state, row=states, length=state.length + 1)
-        return self.readout(embedded, states[-1], mixed), state
+        return self.readout(embedded, states[-1], attended), state
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """(B * width,) tokens -> logits (B * width, V)."""
         readout, state = self.advance(self.embed(tokens), state)
         beams = readout.view(len(state.example["numbers"]), -1, readout.shape[-1])
-        return self.scores(beams, state).flatten(0, 1), state
+        return self.scores(beams, state).flatten(0, 1), state  # Psi_V and Psi_K
 
     def logits(self, batch: Batch) -> Tensor:
-        """(B, T, V) under the true response."""
+        """(B, T, V) with teacher forcing."""
         state = self.start(batch)
-        return self.scores(self.under(state, batch.inputs), state)
+        return self.scores(self.teacher_forced(state, batch.inputs), state)
 
 
 class TASeq2Seq(TopicAdapter, MessageAdapter):
@@ -89,4 +94,4 @@ class TASeq2Seq(TopicAdapter, MessageAdapter):
 
     def build_model(self, size: int) -> DialogueModel:
         """The untrained model."""
-        return TASeq2SeqModel(self.config, size, self.known_topics(size))
+        return TASeq2SeqModel(self.config, size, self.fitted_or_stand_in_topics(size))

@@ -18,8 +18,8 @@ from dialbench.adapter import Card
 from dialbench.neural.data import Batch
 from dialbench.neural.model import DialogueModel, State
 
-from .blocks.lstm import Forwards, Given, Parts
-from .blocks.topic_words import TopicAdapter, TopicAware, TopicWordsConfig
+from .blocks.lstm import Conditioning, ForwardLSTM, Parts
+from .blocks.topic_words import TopicAdapter, TopicAwareModel, TopicWordsConfig
 from .seq2seq_lstm import LSTMAdapter, LSTMConfig, LSTMModel
 from .text_models.twitter_lda import Topics
 
@@ -29,28 +29,33 @@ class TASeq2SeqLSTMConfig(LSTMConfig, TopicWordsConfig):
     """What `TopicWordsConfig` and `LSTMConfig` say."""
 
 
-class TASeq2SeqLSTMModel(TopicAware, LSTMModel):
+class TASeq2SeqLSTMModel(TopicAwareModel, LSTMModel):
     """Seq2Seq of LSTMs, attention to topic words, and their bonus."""
 
     def __init__(self, config: TASeq2SeqLSTMConfig, vocabulary: int, topics: Topics) -> None:
         super().__init__(config, vocabulary)
         e, h, T = config.embedding, config.hidden, config.lda_topics
         more = (self.cell(1, h) for _ in range(config.recurrent_layers - 1))
-        self.decoder = Forwards([self.cell(1, e + T), *more], config.dropout)
-        self.learn_topics(config, topics, 2 * h, h)
+        # its first layer reads [E[y]; o_i]
+        self.decoder = ForwardLSTM([self.cell(1, e + T), *more], config.dropout)
+        self.add_topic_parts(config, topics, 2 * h, h)  # queries [s_(i-1); h_T]
 
-    def state(self, batch: Batch, memory: Tensor, states: list[Parts], given: Given) -> State:
+    def state(
+        self, batch: Batch, memory: Tensor, states: list[Parts], conditioning: Conditioning
+    ) -> State:
         """As of its parent; also the topic words of each context, h_T (B, h)."""
-        state = super().state(batch, memory, states, given)
-        return replace(state, example={**state.example, **self.topical(batch, states[-1][0])})
+        state = super().state(batch, memory, states, conditioning)
+        return replace(state, example={**state.example, **self.topic_state(batch, states[-1][0])})
 
     def write(self, x: Tensor, state: State) -> tuple[Tensor, list[Parts]]:
         """As of its parent, o_i beside every word."""
         examples, tops, states = len(state.example["numbers"]), [], state.row["states"]
         for word in x.unbind(1):  # (N, e)
-            before = states[-1][0]
-            about = self.about(before.view(examples, -1, before.shape[-1]), state).flatten(0, 1)
-            read = torch.cat([word, about], -1)[:, None]
+            before = states[-1][0]  # s_(i-1), (N, h)
+            topic_context = self.topic_context(
+                before.view(examples, -1, before.shape[-1]), state
+            ).flatten(0, 1)
+            read = torch.cat([word, topic_context], -1)[:, None]  # (N, 1, e + T)
             top, states = self.decoder(read, states, state.row["fixed"], state.shared)
             tops.append(top)
         return torch.cat(tops, 1), states
@@ -62,7 +67,7 @@ class TASeq2SeqLSTMModel(TopicAware, LSTMModel):
         return self.scores(beams, state).flatten(0, 1), state
 
     def logits(self, batch: Batch) -> Tensor:
-        """(B, T, V) under the true response."""
+        """(B, T, V) with teacher forcing."""
         state = self.start(batch)
         return self.scores(self.advance(batch.inputs, state)[0], state)
 
@@ -84,4 +89,4 @@ class TASeq2SeqLSTM(TopicAdapter, LSTMAdapter):
 
     def build_model(self, size: int) -> DialogueModel:
         """The untrained model."""
-        return TASeq2SeqLSTMModel(self.config, size, self.known_topics(size))
+        return TASeq2SeqLSTMModel(self.config, size, self.fitted_or_stand_in_topics(size))

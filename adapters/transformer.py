@@ -30,7 +30,13 @@ from .blocks.attention import (
     Residual,
     trained,
 )
-from .blocks.embedding import BESIDE_POSITIONS, Positions, WordAdapter, WordConfig, WordEmbedding
+from .blocks.embedding import (
+    STD_BESIDE_POSITIONS,
+    Positions,
+    WordAdapter,
+    WordConfig,
+    WordEmbedding,
+)
 from .blocks.randomized import Draws, are_shared
 
 
@@ -57,13 +63,13 @@ class TransformerConfig(WordConfig):
     feed_forward: int = 2_048
     dropout: float = 0.1
     norm: Literal["post", "pre"] = "post"
-    word_spread: float = BESIDE_POSITIONS
+    word_spread: float = STD_BESIDE_POSITIONS
     scale_embeddings: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.demand_positive("layers", "heads", "attention", "feed_forward")
-        self.demand_rate("dropout")
+        self.require_positive("layers", "heads", "attention", "feed_forward")
+        self.require_rate("dropout")
         if self.attention_size % self.heads:
             raise ValueError(f"attention={self.attention} is no multiple of heads={self.heads}")
 
@@ -86,7 +92,7 @@ class TransformerModel(DialogueModel):
         numbers = range(1, config.layers + 1)
         self.encoder = nn.ModuleList(self.encoder_layer(i) for i in numbers)
         self.decoder = nn.ModuleList(self.decoder_layer(i) for i in numbers)
-        final = config.norm == "pre"
+        final = config.norm == "pre"  # pre-norm stacks end with a norm
         self.encoder_norm = nn.LayerNorm(config.embedding) if final else nn.Identity()
         self.decoder_norm = nn.LayerNorm(config.embedding) if final else nn.Identity()
         self.output = WordOutput(config.embedding, vocabulary)
@@ -131,7 +137,8 @@ class TransformerModel(DialogueModel):
     def _embed(self, tokens: Tensor, first: int = 0) -> Tensor:
         x = self.embedding(tokens)
         if self.config.scale_embeddings:
-            x = x * self.config.embedding**0.5
+            x = x * self.config.embedding**0.5  # Vaswani et al., section 3.4
+        # E[w] + sinusoidal positions, (B, T, n)
         return self.dropout(self.positions(x, first))  # type: ignore[no-any-return]
 
     def encode(self, source: Tensor, draws: Draws) -> tuple[Tensor, Tensor]:
@@ -146,8 +153,9 @@ class TransformerModel(DialogueModel):
         draws: Draws = None,
     ) -> tuple[Tensor, Tensor]:
         """(B, S) tokens -> (B, S, n) of an encoder, and the mask (B, 1, 1, S) of real tokens."""
-        mask = tokens.ne(PAD)[:, None, None]
+        mask = tokens.ne(PAD)[:, None, None]  # (B, 1, 1, S)
         x = self._embed(tokens)
+        # x <- LN(x + Dropout(f(x))) for each sub-network f (post-norm: RL Transformer, section 3.1)
         for layer in layers:
             x = layer(x, mask, draws)
         return norm(x), mask
@@ -158,10 +166,10 @@ class TransformerModel(DialogueModel):
         return [layer.cross_attention.keys_values(memory, draws) for layer in layers]
 
     def hidden(self, batch: Batch) -> Tensor:
-        """(B, T, n) decoder outputs under the true response."""
+        """(B, T, n) decoder outputs with teacher forcing."""
         draws = self.draws(batch)
-        memory, seen = self.encode(batch.source, draws)
-        x = self._embed(batch.inputs)
+        memory, seen = self.encode(batch.source, draws)  # (B, S, n), (B, 1, 1, S)
+        x = self._embed(batch.inputs)  # (B, T, n)
         return self.decode(x, self.decoder, self._project(memory, draws), seen, draws)
 
     def decode(
@@ -173,13 +181,13 @@ class TransformerModel(DialogueModel):
         draws: Draws = None,
     ) -> Tensor:
         """(B, T, n) that goes into `layers`, the last ones -> (B, T, n) decoder outputs."""
-        masks = (causal_mask(x), seen)
+        masks = (causal_mask(x), seen)  # (T, T), (B, 1, 1, S)
         for layer, memory in zip(layers, memories, strict=True):
             x, _ = layer(x, None, memory, masks, draws)
         return self.decoder_norm(x)  # type: ignore[no-any-return]
 
     def logits(self, batch: Batch) -> Tensor:
-        """(B, T, V) under the true response."""
+        """(B, T, V) with teacher forcing."""
         return self.output(self.hidden(batch))  # type: ignore[no-any-return]
 
     def loss(self, batch: Batch, step: int) -> Losses:
@@ -201,22 +209,24 @@ class TransformerModel(DialogueModel):
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """(B * width,) tokens -> logits (B * width, V)."""
-        x = self._embed(tokens[:, None], state.length)
+        x = self._embed(tokens[:, None], state.length)  # (B * W, 1, n)
         seen, draws = state.example["seen"], state.example["draws"]
         draws = state.shared if draws is None else draws
         presents = []
         for layer, past, memory in zip(
             self.decoder, state.row, state.example["memory"], strict=True
         ):
+            # present: keys and values of all positions so far, (B * W, H, t, d/H)
             x, present = layer(x, past, memory, (None, seen), draws)
             presents.append(present)
-        logits = self.output(self.decoder_norm(x[:, 0]))
+        logits = self.output(self.decoder_norm(x[:, 0]))  # (B * W, V)
         return logits, replace(state, row=presents, length=state.length + 1)
 
 
 def causal_mask(x: Tensor) -> Tensor:
     """(T, T) for (B, T, n): each position sees itself and those before."""
     size = x.shape[1]
+    # True on and below the diagonal
     return torch.ones(size, size, dtype=torch.bool, device=x.device).tril()
 
 

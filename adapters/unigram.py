@@ -1,4 +1,4 @@
-"""Strings words together as often as they occur: right in frequency, without any order."""
+"""Draws words by their frequency, without any order."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class VHCRConfig(LatentConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.demand_rate("utterance_drop")
+        self.require_rate("utterance_drop")
 
 
 class VHCRModel(VariationalModel):
@@ -58,27 +58,28 @@ class VHCRModel(VariationalModel):
         h, layers, latent = config.hidden, config.recurrent_layers, config.latent
         super().__init__(config, vocabulary, known=latent)
         self.utterance_drop = config.utterance_drop
-        self.inference = RecurrentEncoder(2 * h, h, 1, 0.0, OF_STATES)
+        self.inference = RecurrentEncoder(2 * h, h, 1, 0.0, OF_STATES)  # reads utterance vectors
         # z_conv itself is spread as widely as its prior, N(0, I).
         self.conversation_posterior = GaussianNetwork.of_states(
             2 * h, config.latent_hidden, latent, 1.0
         )
-        self.context_bridge = nn.Linear(latent, layers * h)
+        self.context_bridge = nn.Linear(latent, layers * h)  # z_conv -> first states
         self.unk_utterance = nn.Parameter(torch.randn(2 * h) * 0.1)
         for weights in self.of_conversation():
             weights.mul_(config.latent_spread)
 
     def of_conversation(self) -> tuple[Tensor, ...]:
         """The weights that z_conv meets, wherever it enters; detached."""
-        h, known = self.output.in_features, self.output.in_features + self.latent
-        met = {
+        h, end = self.output.in_features, self.output.in_features + self.latent
+        inputs = {
             "context_bridge.weight": slice(None),
             "context.gru.layers.0.weight_ih_l0": slice(2 * h, None),
-            "prior.layers.0.weight": slice(h, known),
-            "posterior.layers.0.weight": slice(h, known),
-            "bridge.weight": slice(h, known),
+            "prior.layers.0.weight": slice(h, end),
+            "posterior.layers.0.weight": slice(h, end),
+            "bridge.weight": slice(h, end),
         }
-        return tuple(self.get_parameter(name).detach()[:, place] for name, place in met.items())
+        weights = ((self.get_parameter(name), columns) for name, columns in inputs.items())
+        return tuple(weight.detach()[:, columns] for weight, columns in weights)
 
     def infer(self, turns: Conversation) -> Gaussian:
         """q(z_conv | utterances)."""
@@ -87,30 +88,32 @@ class VHCRModel(VariationalModel):
 
     def summary(self, turns: Conversation, conv: Tensor) -> Tensor:
         """[c_u; z_conv], (B, h + z)."""
-        states = torch.tanh(self.context_bridge(conv))
+        states = torch.tanh(self.context_bridge(conv))  # first state of the context GRU
         first = list(states.chunk(len(self.decoder.layers), -1))  # (B, h) a layer
-        return torch.cat([self.context(turns.beside(conv), first), conv], -1)
+        return torch.cat([self.context(turns.with_features(conv), first), conv], -1)
 
     def start(self, batch: Batch) -> State:
         """Reads the contexts; draws z_conv from q given them, then z from its prior."""
         turns = self.conversation(batch)
-        of_conversation, of_sentence = noise(batch, 2 * self.latent).chunk(2, -1)
+        of_conversation, of_sentence = noise(batch, 2 * self.latent).chunk(2, -1)  # (B, z) each
         conv = self.infer(turns).sample(of_conversation)
-        return self.begin_by_prior(self.summary(turns, conv), of_sentence)
+        return self.begin_with_prior(self.summary(turns, conv), of_sentence)
 
     def loss(self, batch: Batch, step: int) -> Losses:
         """The negative evidence lower bound, both KL annealed, for each real target token."""
         turns, response = self.conversation(batch), self.response(batch)
         of_conversation, of_sentence = noise(batch, 2 * self.latent).chunk(2, -1)
-        whole = turns.then(response)
+        whole = turns.append(response)  # context and response
+        # q(z_conv | context, response)
         posterior = self.infer(replace(whole, vectors=self.for_latent(whole.vectors)))
         conv = posterior.sample(of_conversation)
         if self.training:
             turns = turns.drop(self.unk_utterance, self.utterance_drop)
-        summary = self.summary(turns, conv)
-        state, of_z = self.begin_by_posterior(summary, response, of_sentence)
+        summary = self.summary(turns, conv)  # [c_K; z_conv], (B, h + z)
+        state, of_z = self.begin_with_posterior(summary, response, of_sentence)
         words = word_loss(self.hidden(state, batch.inputs), self.output, batch)
         divergences = {
+            # KL(q(z_conv) || N(0, I))
             "kl_conversation": posterior.divergence(Gaussian.standard(posterior)),
             "kl_sentence": of_z,
         }

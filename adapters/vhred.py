@@ -11,15 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
 from torch import Tensor
 
 from dialbench.adapter import Card
 from dialbench.neural.data import Batch
 from dialbench.neural.model import DialogueModel, Losses, State, word_loss
-from dialbench.text.vocabulary import BOS, EOS, PAD, UNK
+from dialbench.text.vocabulary import EOS, PAD
 
-from .blocks.embedding import WordAdapter
+from .blocks.embedding import WordAdapter, drop_words
 from .blocks.latent import GaussianNetwork, annealing_weight, elbo, latent_warnings, noise
 from .hred import HREDConfig, HREDModel
 
@@ -34,7 +33,7 @@ class LatentConfig(HREDConfig):
         latent_spread: standard deviation of prior and posterior at the start, or what scales the
             weights of a variable whose prior is N(0, I). In the code of VHRED it is 0.26: the root
             of softplus(0) times `scale_latent_variable_variances` = 0.1.
-        latent_to_encoders: whether what prior and posterior learn teaches the encoders too.
+        latent_to_encoders: whether gradients of prior and posterior reach the encoders.
         kl_annealing: updates over which the weight of the KL rises from 0 to 1.
         kl_power: of the share of them that is over, which is the weight. A weight that rises in a
             straight line for few updates makes prior and posterior alike before the decoder has
@@ -50,8 +49,8 @@ class LatentConfig(HREDConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.demand_positive("latent", "latent_hidden", "latent_spread", "kl_power")
-        self.demand_not_negative("kl_annealing")
+        self.require_positive("latent", "latent_hidden", "latent_spread", "kl_power")
+        self.require_not_negative("kl_annealing")
 
     def kl_weight(self, step: int, updates: int) -> float:
         """The weight of the KL at update `step` (from 0), if it is 1 from `updates` on."""
@@ -70,13 +69,7 @@ class VHREDConfig(LatentConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.demand_rate("word_drop")
-
-
-def drop_words(inputs: Tensor, rate: float) -> Tensor:
-    """Decoder inputs (B, T) with each word replaced by UNK with chance `rate`; BOS stays."""
-    dropped = torch.rand(inputs.shape, device=inputs.device).lt(rate)
-    return inputs.masked_fill(dropped & inputs.ne(BOS) & inputs.ne(PAD), UNK)
+        self.require_rate("word_drop")
 
 
 class VariationalModel(HREDModel):
@@ -85,7 +78,7 @@ class VariationalModel(HREDModel):
     Args:
         config: sizes.
         vocabulary: V.
-        known: size of what a variant knows of the conversation beside its utterances.
+        known: size of what a variant knows of the conversation besides its utterances.
     """
 
     variational: ClassVar[bool] = True
@@ -94,9 +87,10 @@ class VariationalModel(HREDModel):
         super().__init__(config, vocabulary, known, known + config.latent)
         h, hidden, latent = config.hidden, config.latent_hidden, config.latent
         self.latent, self.config = latent, config
-        self.latent_to_encoders, spread = config.latent_to_encoders, config.latent_spread
-        self.prior = GaussianNetwork.of_states(h + known, hidden, latent, spread)
-        self.posterior = GaussianNetwork.of_states(h + known + 2 * h, hidden, latent, spread)
+        self.latent_to_encoders, init_std = config.latent_to_encoders, config.latent_spread
+        self.prior = GaussianNetwork.of_states(h + known, hidden, latent, init_std)  # p(z | c)
+        # q(z | c, r)
+        self.posterior = GaussianNetwork.of_states(h + known + 2 * h, hidden, latent, init_std)
 
     def kl_weight(self, step: int) -> float:
         """The weight of every KL at update `step` (from 0)."""
@@ -106,25 +100,25 @@ class VariationalModel(HREDModel):
         """(B, 2h): the responses, read like every other utterance."""
         return self.utterances(batch.target.masked_fill(batch.target.eq(EOS), PAD))
 
-    def begin_by_prior(self, context: Tensor, drawn: Tensor) -> State:
-        """Where answering starts: z of the prior p(z | c).
+    def begin_with_prior(self, context: Tensor, epsilon: Tensor) -> State:
+        """The decoder's first state with z drawn from the prior p(z | c).
 
         Args:
             context: (B, size) of c and what else is known.
-            drawn: (B, z) standard normal numbers.
+            epsilon: (B, z) standard normal numbers.
         """
-        return self.begin(context, self.prior(context).sample(drawn))
+        return self.begin(context, self.prior(context).sample(epsilon))  # s_0 from [c; z]
 
-    def begin_by_posterior(
-        self, context: Tensor, response: Tensor, drawn: Tensor
+    def begin_with_posterior(
+        self, context: Tensor, response: Tensor, epsilon: Tensor
     ) -> tuple[State, Tensor]:
-        """As `begin_by_prior` with z of q(z | c, r), and KL(q || p), (B,)."""
+        """As `begin_with_prior` with z drawn from q(z | c, r), and KL(q || p), (B,)."""
         c, r = self.for_latent(context), self.for_latent(response)
         posterior = self.posterior(c, r)
-        return self.begin(context, posterior.sample(drawn)), posterior.divergence(self.prior(c))
+        return self.begin(context, posterior.sample(epsilon)), posterior.divergence(self.prior(c))
 
     def for_latent(self, read: Tensor) -> Tensor:
-        """What encoders gave, cut off from them where prior and posterior must not teach them."""
+        """Encoder outputs; detached where prior and posterior must not train the encoders."""
         return read if self.latent_to_encoders else read.detach()
 
 
@@ -141,16 +135,17 @@ class VHREDModel(VariationalModel):
     def start(self, batch: Batch) -> State:
         """Reads the contexts and draws z from the prior, once for all words and beams."""
         context = self.context(self.conversation(batch))
-        return self.begin_by_prior(context, noise(batch, self.latent))
+        return self.begin_with_prior(context, noise(batch, self.latent))
 
     def loss(self, batch: Batch, step: int) -> Losses:
-        """The negative evidence lower bound, KL annealed, for each real target token."""
+        """The negative evidence lower bound per target token, KL annealed."""
         context = self.context(self.conversation(batch))  # (B, h)
-        drawn = noise(batch, self.latent)
-        state, divergence = self.begin_by_posterior(context, self.response(batch), drawn)
+        epsilon = noise(batch, self.latent)  # (B, z)
+        state, divergence = self.begin_with_posterior(context, self.response(batch), epsilon)
+        # word drop, so that the decoder needs z
         inputs = drop_words(batch.inputs, self.word_drop) if self.training else batch.inputs
         words = word_loss(self.hidden(state, inputs), self.output, batch)
-        return elbo(words, {"kl": divergence}, self.kl_weight(step))
+        return elbo(words, {"kl": divergence}, self.kl_weight(step))  # (NLL + w KL) / tokens
 
 
 class VHRED(WordAdapter):

@@ -147,7 +147,7 @@ class Side:
         self.contexts = [example.as_context() for example in split[:answers]]
         self.run = Run(1, device, Path(tempfile.mkdtemp()))
         adapter.vocabulary = build_vocabulary(split, config.vocabulary)
-        self.model = adapter._fresh_model(self.run)
+        self.model = adapter._new_model(self.run)
         self.data = encode_split(
             split, adapter.vocabulary, config.context_tokens, config.response_tokens
         )

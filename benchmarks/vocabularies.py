@@ -83,9 +83,9 @@ def systems(
     s2sa.vocabulary = dvs2s.vocabulary = build_vocabulary(talk(words), words)
     dvs2s.function_words = s2sa.vocabulary.words[: functions + len(SPECIALS)]
     run = Run(1, device)
-    weights = dvs2s._fresh_model(run).state_dict()
+    weights = dvs2s._new_model(run).state_dict()
     weights["output.bias"][EOS] = -1e4
-    model = s2sa._fresh_model(run)
+    model = s2sa._new_model(run)
     model.load_state_dict({name: weights[name] for name in model.state_dict()})
     return s2sa, dvs2s
 

@@ -112,7 +112,7 @@ def test_an_adapter_without_respond_says_so() -> None:
     class Silent(Adapter):
         name = "silent"
 
-    with pytest.raises(NotImplementedError, match="Silent does not say how to respond"):
+    with pytest.raises(NotImplementedError, match="Silent does not define respond"):
         Silent().respond([], Decoding(), Run(1))
 
 

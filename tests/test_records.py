@@ -175,7 +175,10 @@ def test_every_further_draw_has_an_id_of_its_own() -> None:
     example = Example("e", "d", ("hi",), ("hello",))
     assert [example.as_context(draw).id for draw in range(3)] == ["e", "e#1", "e#2"]
     assert example.as_context(2).references == ()
-    assert (example.open(1).id, example.open(1).references) == ("e#1", ("hello",))
+    assert (
+        example.as_context_with_references(1).id,
+        example.as_context_with_references(1).references,
+    ) == ("e#1", ("hello",))
 
 
 @pytest.mark.parametrize(

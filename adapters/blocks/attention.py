@@ -1,7 +1,7 @@
 """Attention and transformer layers (Vaswani et al., 2017; docs/systems.md).
 
-The maps inside are given by the caller, so that a randomized layer differs from an ordinary
-one by its maps alone.
+The caller passes the maps, so that a randomized layer differs from an ordinary one by its maps
+alone.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ class Attention(nn.Module):
     ) -> None:
         super().__init__()
         self.heads, self.dropout = heads, Dropout(dropout)
-        self.query = make(width, size, bias)
-        self.key = make(width, size, bias)
-        self.value = make(width, size, bias)
-        self.output: nn.Module = trained(size, width, bias)
+        self.query = make(width, size, bias)  # W_Q: n -> d
+        self.key = make(width, size, bias)  # W_K
+        self.value = make(width, size, bias)  # W_V
+        self.output: nn.Module = trained(size, width, bias)  # W_Z: d -> n
 
     def _split(self, x: Tensor) -> Tensor:
         return x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)  # (B, H, S, d/H)
@@ -71,7 +71,7 @@ class Attention(nn.Module):
         keys, values = self.keys_values(x, draws)
         if past is None:
             return keys, values
-        return torch.cat([past[0], keys], 2), torch.cat([past[1], values], 2)
+        return torch.cat([past[0], keys], 2), torch.cat([past[1], values], 2)  # (B, H, P + T, d/H)
 
     def forward(self, x: Tensor, memory: KeysValues, mask: Tensor | None, draws: Draws) -> Tensor:
         """What each of (B, T, n) attends to, (B, T, n); arguments as `mix`."""
@@ -87,24 +87,26 @@ class Attention(nn.Module):
                 nothing gives zeros.
             draws: weights drawn for each context, or None.
         """
-        query = self._split(self.query(x, draws))
+        query = self._split(self.query(x, draws))  # (B, H, T, d/H)
         rate = self.dropout.rate if self.training else 0.0
         if rate and x.device.type == "cpu":
             mixed = self._mix_on_cpu(query, *memory, mask)
         else:
             mixed = F.scaled_dot_product_attention(query, *memory, attn_mask=mask, dropout_p=rate)
-        return mixed.transpose(1, 2).flatten(2)
+        return mixed.transpose(1, 2).flatten(2)  # heads joined, (B, T, d)
 
     def _mix_on_cpu(
         self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None
     ) -> Tensor:
-        # Written out because on a CPU the fused kernel's dropout draws its mask on one core.
-        scores = (query * query.shape[-1] ** -0.5) @ keys.transpose(-1, -2)
+        # softmax(Q K' / sqrt(d/H)) V, (B, H, T, d/H), written out: on a CPU the fused kernel's
+        # dropout draws its mask on one core.
+        scores = (query * query.shape[-1] ** -0.5) @ keys.transpose(-1, -2)  # (B, H, T, S)
         if mask is None:
             return self.dropout(scores.softmax(-1)) @ values  # type: ignore[no-any-return]
         lowest = torch.finfo(scores.dtype).min
         unseen = scores.new_zeros(mask.shape).masked_fill_(~mask, lowest)
         weights = self.dropout((scores + unseen).softmax(-1))
+        # rows that see nothing become 0
         return weights @ values * mask.any(-1, keepdim=True)  # type: ignore[no-any-return]
 
 
@@ -121,8 +123,8 @@ class FeedForward(nn.Module):
     ) -> None:
         super().__init__()
         self.activation = activation
-        self.first = make(width, inner, True)
-        self.second = trained(inner, width, True)
+        self.first = make(width, inner, True)  # W_1, b_1
+        self.second = trained(inner, width, True)  # W_2, b_2
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, draws: Draws) -> Tensor:
@@ -148,7 +150,9 @@ class Residual(nn.Module):
     def forward(self, x: Tensor, inner: Callable[[Tensor], Tensor]) -> Tensor:
         """(B, T, n) -> (B, T, n)."""
         if self.post:
+            # post-norm: LN(x + Dropout(f(x)))
             return self.norm(x + self.dropout(inner(x)))  # type: ignore[no-any-return]
+        # pre-norm: x + Dropout(f(LN(x)))
         return x + self.dropout(inner(self.norm(x)))  # type: ignore[no-any-return]
 
 

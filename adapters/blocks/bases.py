@@ -1,4 +1,4 @@
-"""Starting from another system's training."""
+"""Starting from another system's trained weights."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dialbench.neural.training import History
 Base = TypeVar("Base", bound=NeuralAdapter)
 
 
-def trained_base(name: str, base: Adapter | None, kind: type[Base], hint: str = "") -> Base:
+def require_trained_base(name: str, base: Adapter | None, kind: type[Base], hint: str = "") -> Base:
     """`run.base`, if it is what the system `name` asked for.
 
     Raises:
@@ -29,7 +29,7 @@ def trained_base(name: str, base: Adapter | None, kind: type[Base], hint: str = 
     return base
 
 
-def weights_of(base: NeuralAdapter, system: NeuralAdapter) -> Mapping[str, Tensor]:
+def weights_of_base(base: NeuralAdapter, system: NeuralAdapter) -> Mapping[str, Tensor]:
     """The weights of a trained base, if it knows the words that `system` knows.
 
     Raises:
@@ -41,30 +41,34 @@ def weights_of(base: NeuralAdapter, system: NeuralAdapter) -> Mapping[str, Tenso
     return base.model.state_dict()
 
 
-def take(model: DialogueModel, weights: Mapping[str, Tensor]) -> None:
+def load_weights(model: DialogueModel, weights: Mapping[str, Tensor]) -> None:
     """Gives `model` these weights; what is not among them stays as it is."""
     model.load_state_dict({**model.state_dict(), **weights})
 
 
-def retold(curve: Sequence[Mapping[str, float]], of: str) -> list[dict[str, float]]:
-    """A curve whose losses are not of responses, under names by which none takes them for such.
+def rename_losses(curve: Sequence[Mapping[str, float]], kind: str) -> list[dict[str, float]]:
+    """Renames the losses of a curve that are not losses of responses.
 
     Args:
         curve: with "train_loss" and "valid_loss".
-        of: what they are losses of; they become "train_<of>" and "valid_<of>".
+        kind: what they are losses of; they become "train_<kind>" and "valid_<kind>".
     """
     return [
-        {"epoch": row["epoch"], f"train_{of}": row["train_loss"], f"valid_{of}": row["valid_loss"]}
+        {
+            "epoch": row["epoch"],
+            f"train_{kind}": row["train_loss"],
+            f"valid_{kind}": row["valid_loss"],
+        }
         for row in curve
     ]
 
 
-def continued(before: History, losses: Mapping[str, float]) -> History:
-    """The history of a base and one epoch more: what answers, as it does on `valid`.
+def append_epoch(before: History, losses: Mapping[str, float]) -> History:
+    """The history of a base with one more epoch: the losses of the responding model on `valid`.
 
     Args:
-        before: of the training that gave the weights.
-        losses: "valid_loss" and what else belongs into the row of the curve.
+        before: history of the training run that gave the weights.
+        losses: "valid_loss" and the rest of the row of the curve.
     """
     epoch = before.epoch + 1
     row = {"epoch": float(epoch), **losses}

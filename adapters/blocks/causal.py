@@ -23,8 +23,8 @@ from dialbench.text.vocabulary import BOS, EOS, PAD, SEP
 from .attention import Attention, FeedForward, KeysValues, Residual
 from .embedding import WordEmbedding
 
-# GPT-2's 0.02 is meant for its n = 768; the same spread of sums needs more where n is smaller.
-_SPREAD, _WIDTH = 0.02, 768
+# GPT-2's 0.02 is meant for its n = 768; sums of fewer terms need a larger std.
+_GPT2_STD, _GPT2_WIDTH = 0.02, 768
 # A logit that takes no probability and swallows what is added to it, finite in bfloat16 too.
 _NEVER = -1e30
 
@@ -78,7 +78,7 @@ class CausalLayer(nn.Module):
             present.append(self.attention.extend(past, y, None))
             return self.attention(y, present[0], mask, None)  # type: ignore[no-any-return]
 
-        x = self.around_attention(x, attend)
+        x = self.around_attention(x, attend)  # x <- x + f(LN(x))
         return self.around_feed_forward(x, lambda y: self.feed_forward(y, None)), present[0]
 
 
@@ -105,10 +105,10 @@ class TiedOutput(nn.Module):
         words = self._words[0]
         with precise_answers(words):
             hidden = hidden if self.training else hidden.to(words.weight.dtype)
-            return F.linear(hidden, words.weight, self.offset)
+            return F.linear(hidden, words.weight, self.offset)  # p(y_t) = softmax(E LN(x_t))
 
 
-class Continuing(DialogueModel):
+class DecoderOnlyModel(DialogueModel):
     """A model that goes on writing behind its context: turn_1 EOS turn_2 EOS ... response EOS.
 
     In a batch each context is followed by its PAD and then by the response; PAD is never
@@ -123,7 +123,7 @@ class Continuing(DialogueModel):
     def read(
         self,
         tokens: Tensor,
-        places: Tensor,
+        positions: Tensor,
         seen: Tensor,
         past: Sequence[KeysValues] | None = None,
         last: int = 1,
@@ -132,7 +132,7 @@ class Continuing(DialogueModel):
 
         Args:
             tokens: (N, T), SEP and BOS where a turn ends.
-            places: (N, T) or (1, T) positions, from 0.
+            positions: (N, T) or (1, T) positions, from 0.
             seen: (N, P + T) real tokens; each sees those up to itself.
             past: keys and values of P earlier tokens for each layer, or None.
             last: of how many tokens, counted from the end, outputs are wanted.
@@ -143,15 +143,15 @@ class Continuing(DialogueModel):
         raise NotImplementedError
 
     def hidden(self, batch: Batch) -> Tensor:
-        """(B, T, n) what `output` takes, under the true response."""
+        """(B, T, n) what `output` takes, with teacher forcing."""
         seen = batch.source.ne(PAD)
         S, T = seen.shape[1], batch.target.shape[1]
-        numbers = torch.arange(S + T, device=seen.device)
+        indices = torch.arange(S + T, device=seen.device)
         # BOS stands where the last turn ends: it becomes that turn's EOS.
-        after = seen.sum(1, keepdim=True) + numbers[:T]
-        places = torch.cat([numbers[:S].expand(len(seen), S), after], 1)
-        tokens = torch.cat([batch.source, batch.inputs], 1)
-        x, _ = self.read(tokens, places, F.pad(seen, (0, T), value=True), last=T)
+        response_positions = seen.sum(1, keepdim=True) + indices[:T]
+        positions = torch.cat([indices[:S].expand(len(seen), S), response_positions], 1)
+        tokens = torch.cat([batch.source, batch.inputs], 1)  # (B, S + T)
+        x, _ = self.read(tokens, positions, F.pad(seen, (0, T), value=True), last=T)  # (B, T, n)
         return x
 
     def loss(self, batch: Batch, step: int) -> Losses:
@@ -170,12 +170,12 @@ class Continuing(DialogueModel):
         seen, length = (
             state.example[key].repeat_interleave(state.width, 0) for key in ("seen", "length")
         )
-        seen = F.pad(seen, (0, state.length + 1), value=True)
+        seen = F.pad(seen, (0, state.length + 1), value=True)  # (N, S + t + 1)
         x, row = self.read(tokens[:, None], length + state.length, seen, state.row)
         return self.output(x[:, 0]), replace(state, row=row, length=state.length + 1)
 
 
-class CausalModel(Continuing):
+class CausalModel(DecoderOnlyModel):
     """The stack with its words and positions.
 
     Args:
@@ -186,35 +186,36 @@ class CausalModel(Continuing):
 
     def __init__(self, sizes: CausalSizes, vocabulary: int, unused: tuple[int, ...]) -> None:
         super().__init__()
-        spread = _SPREAD * (_WIDTH / sizes.width) ** 0.5
-        self.embedding = WordEmbedding(vocabulary, sizes.width, spread)
+        init_std = _GPT2_STD * (_GPT2_WIDTH / sizes.width) ** 0.5
+        self.embedding = WordEmbedding(vocabulary, sizes.width, init_std)
         self.positions = nn.Embedding(sizes.positions, sizes.width)
         self.dropout = Dropout(sizes.dropout)
         self.layers = nn.ModuleList(CausalLayer(sizes) for _ in range(sizes.layers))
         self.norm = nn.LayerNorm(sizes.width)
         self.output = TiedOutput(self.embedding, unused)
-        self._initialise(sizes.layers, spread)
+        self._initialise(sizes.layers, init_std)
 
-    def _initialise(self, layers: int, spread: float) -> None:
-        nn.init.normal_(self.positions.weight, 0.0, spread)
+    def _initialise(self, layers: int, init_std: float) -> None:
+        nn.init.normal_(self.positions.weight, 0.0, init_std)
         for name, weight in self.layers.named_parameters():
             if weight.dim() == 2:
-                # Each layer adds twice to the residual path, whose spread shall not grow.
+                # Each layer adds twice to the residual path, whose std shall not grow.
                 adds = name.endswith(("attention.output.weight", "feed_forward.second.weight"))
-                nn.init.normal_(weight, 0.0, spread / (2 * layers) ** 0.5 if adds else spread)
+                nn.init.normal_(weight, 0.0, init_std / (2 * layers) ** 0.5 if adds else init_std)
 
     def read(
         self,
         tokens: Tensor,
-        places: Tensor,
+        positions: Tensor,
         seen: Tensor,
         past: Sequence[KeysValues] | None = None,
         last: int = 1,
     ) -> tuple[Tensor, list[KeysValues]]:
-        """As `Continuing.read`: (N, last, n) normalised outputs."""
+        """As `DecoderOnlyModel.read`: (N, last, n) normalised outputs."""
         mask = _causal(seen, tokens.shape[1])
+        # every turn ends with EOS
         ended = torch.where(tokens.eq(SEP) | tokens.eq(BOS), EOS, tokens)
-        x = self.dropout(self.embedding(ended) + self.positions(places))
+        x = self.dropout(self.embedding(ended) + self.positions(positions))  # (N, T, n)
         presents = []
         for number, layer in enumerate(self.layers):
             x, present = layer(x, past[number] if past else None, mask)
@@ -222,7 +223,7 @@ class CausalModel(Continuing):
         return self.norm(x[:, -last:]), presents
 
     def logits(self, batch: Batch) -> Tensor:
-        """(B, T, V) under the true response."""
+        """(B, T, V) with teacher forcing."""
         return self.output(self.hidden(batch))  # type: ignore[no-any-return]
 
 

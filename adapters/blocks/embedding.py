@@ -21,10 +21,10 @@ from dialbench.neural.model import DialogueModel, WordOutput
 from dialbench.neural.words import log_unigram, word_vectors
 from dialbench.records import Context
 from dialbench.text.vectors import Vectors, load
-from dialbench.text.vocabulary import PAD, SPECIALS, Vocabulary
+from dialbench.text.vocabulary import BOS, PAD, SPECIALS, UNK, Vocabulary
 
 CORPUS = "corpus"
-_UNCOVERED = 0.01
+_UNCOVERED_STD = 0.01
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class WordConfig(WordStart, NeuralConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.demand_positive("embedding", "word_spread")
+        self.require_positive("embedding", "word_spread")
 
 
 class WordAdapter(NeuralAdapter):
@@ -74,8 +74,8 @@ class WordAdapter(NeuralAdapter):
         """The checksum of the vectors to start from."""
         return inspect_vectors(config.vectors, config.embedding)
 
-    def _fresh_model(self, run: Run) -> DialogueModel:
-        model = super()._fresh_model(run)
+    def _new_model(self, run: Run) -> DialogueModel:
+        model = super()._new_model(run)
         start_words(model, self.config, self.vocabulary, self.examples)
         return model
 
@@ -113,8 +113,8 @@ def start_words(
     for part in model.modules():
         if isinstance(part, WordEmbedding):
             if config.vectors == CORPUS and examples is not None:
-                made = part.spread * word_vectors(examples, V, part.embedding_dim)
-                part.start_from(made.to(part.weight), made.any(1))
+                vectors = part.init_std * word_vectors(examples, V, part.embedding_dim)
+                part.start_from(vectors.to(part.weight), vectors.any(1))
             elif config.vectors not in ("", CORPUS):
                 part.start_from(*_of_file(config.vectors, vocabulary))
         elif isinstance(part, WordOutput) and examples is not None:
@@ -128,6 +128,7 @@ def _of_file(path: str, vocabulary: Vocabulary) -> tuple[Tensor, Tensor]:
     """The vectors of the vocabulary's words (V, n), and which have one (V,)."""
     vectors = _vectors(path)
     rows = [vectors.rows.get(word, -1) for word in vocabulary.words]
+    # (V, n), 0 where there is none
     matrix = np.where(np.array(rows)[:, None] < 0, 0.0, vectors.matrix[rows])
     return torch.from_numpy(matrix), torch.tensor(rows).ge(0)
 
@@ -138,17 +139,17 @@ def _vectors(path: str) -> Vectors:
 
 
 class WordEmbedding(nn.Embedding):
-    """V word vectors of size n from N(0, spread^2); PAD is zero and stays so."""
+    """V word vectors of size n from N(0, init_std^2); PAD is zero and stays so."""
 
-    def __init__(self, vocabulary: int, size: int, spread: float) -> None:
+    def __init__(self, vocabulary: int, size: int, init_std: float) -> None:
         super().__init__(vocabulary, size, padding_idx=PAD)
-        self.spread = spread
-        nn.init.normal_(self.weight, 0.0, spread)
+        self.init_std = init_std
+        nn.init.normal_(self.weight, 0.0, init_std)
         with torch.no_grad():
             self.weight[PAD].zero_()
 
     @torch.no_grad()
-    def start_from(self, vectors: Tensor, there: Tensor) -> None:
+    def start_from(self, vectors: Tensor, has_vector: Tensor) -> None:
         """Takes over these vectors.
 
         Words without one shrink to N(0, 0.01^2) (code of SVT); BOS, EOS, SEP and UNK, which no
@@ -156,17 +157,23 @@ class WordEmbedding(nn.Embedding):
 
         Args:
             vectors: (V, n).
-            there: (V,) True where a word has one.
+            has_vector: (V,) True where a word has one.
         """
-        there = there.index_fill(0, torch.tensor([PAD]), False)
-        self.weight[len(SPECIALS) :] *= _UNCOVERED / self.spread
-        self.weight[there] = vectors[there].to(self.weight)
+        has_vector = has_vector.index_fill(0, torch.tensor([PAD]), False)
+        self.weight[len(SPECIALS) :] *= _UNCOVERED_STD / self.init_std
+        self.weight[has_vector] = vectors[has_vector].to(self.weight)
+
+
+def drop_words(inputs: Tensor, rate: float) -> Tensor:
+    """Decoder inputs (B, T) with each word replaced by UNK with chance `rate`; BOS stays."""
+    dropped = torch.rand(inputs.shape, device=inputs.device).lt(rate)  # (B, T)
+    return inputs.masked_fill(dropped & inputs.ne(BOS) & inputs.ne(PAD), UNK)
 
 
 # Sines and cosines have a mean square of 1/2; words of the same bring the sum to the unit
-# variance that PaRaFormer's spreads presume. Words of spread 0.1 would be a seventh of it, and
-# the encoder then learns late to tell contexts apart.
-BESIDE_POSITIONS = 0.5**0.5
+# variance that PaRaFormer's stds presume. Words of std 0.1 would be a seventh of it, and the
+# encoder then learns late to distinguish contexts.
+STD_BESIDE_POSITIONS = 0.5**0.5
 
 
 class Positions(nn.Module):
@@ -177,8 +184,9 @@ class Positions(nn.Module):
     def __init__(self, size: int, longest: int) -> None:
         super().__init__()
         half = (size + 1) // 2
+        # 1 / 10000^(i / (n/2 - 1))
         rates = torch.exp(-math.log(10_000.0) * torch.arange(half) / max(1, half - 1))
-        angles = torch.arange(longest)[:, None] * rates
+        angles = torch.arange(longest)[:, None] * rates  # (positions, n/2)
         table = torch.cat([angles.sin(), angles.cos()], -1)[:, :size]
         self.register_buffer("table", table, persistent=False)
 

@@ -29,37 +29,37 @@ class Conversation:
     @classmethod
     def gather(cls, distinct: Tensor, contexts: Tensor) -> Conversation:
         """From (U, n) vectors and (B, N) rows of them, -1 behind the last."""
-        real = contexts.ge(0)
-        rows = contexts.clamp(min=0).flatten()
+        real = contexts.ge(0)  # (B, N)
+        rows = contexts.clamp(min=0).flatten()  # (B * N,)
         vectors = distinct.index_select(0, rows).view(*contexts.shape, -1)
         return cls(vectors.masked_fill(~real[:, :, None], 0.0), real)
 
     @property
     def last(self) -> Tensor:
-        """(B,) where the last utterance of each conversation stands."""
+        """(B,) index of the last utterance of each conversation."""
         return self.real.sum(1) - 1
 
-    def then(self, following: Tensor) -> Conversation:
-        """One utterance more behind each conversation, (B, n)."""
-        place = torch.arange(self.real.shape[1] + 1, device=self.real.device)
-        new = place == self.last[:, None] + 1  # (B, N + 1)
+    def append(self, utterance: Tensor) -> Conversation:
+        """Each conversation with one more utterance, (B, n)."""
+        position = torch.arange(self.real.shape[1] + 1, device=self.real.device)
+        is_new = position == self.last[:, None] + 1  # (B, N + 1)
         longer = nn.functional.pad(self.vectors, (0, 0, 0, 1))
-        vectors = torch.where(new[:, :, None], following[:, None], longer)
-        return Conversation(vectors, nn.functional.pad(self.real, (0, 1)) | new)
+        vectors = torch.where(is_new[:, :, None], utterance[:, None], longer)  # (B, N + 1, n)
+        return Conversation(vectors, nn.functional.pad(self.real, (0, 1)) | is_new)
 
-    def beside(self, given: Tensor) -> Conversation:
-        """What is known of each conversation, (B, k), beside each of its utterances."""
-        every = given[:, None].expand(-1, self.vectors.shape[1], -1)
-        return replace(self, vectors=torch.cat([self.vectors, every], -1))
+    def with_features(self, features: Tensor) -> Conversation:
+        """The features of each conversation (B, k) concatenated to each of its utterances."""
+        repeated = features[:, None].expand(-1, self.vectors.shape[1], -1)
+        return replace(self, vectors=torch.cat([self.vectors, repeated], -1))
 
-    def drop(self, instead: Tensor, rate: float) -> Conversation:
-        """Every utterance replaced by the vector `instead` (n,) with chance `rate`."""
+    def drop(self, replacement: Tensor, rate: float) -> Conversation:
+        """Every utterance replaced by the vector `replacement` (n,) with chance `rate`."""
         dropped = torch.rand(self.real.shape, device=self.real.device).lt(rate) & self.real
-        return replace(self, vectors=torch.where(dropped[:, :, None], instead, self.vectors))
+        return replace(self, vectors=torch.where(dropped[:, :, None], replacement, self.vectors))
 
 
 class ContextEncoder(nn.Module):
-    """A stacked GRU over utterance vectors; what stands behind the last utterance is not read.
+    """A stacked GRU over utterance vectors; padding behind the last utterance is not read.
 
     Args:
         inputs: size of the vectors.
@@ -76,14 +76,14 @@ class ContextEncoder(nn.Module):
         self.gru = StackedGRU(inputs, hidden, layers, dropout, gain)
 
     def forward(self, turns: Conversation, states: list[Tensor] | None = None) -> Tensor:
-        """The top state c_u after the last utterance, (B, h), from states of (B, h) a layer."""
+        """The top state c_K after the last utterance, (B, h), from states of (B, h) a layer."""
         tops, _ = self.gru(turns.vectors, states)  # (B, N, h)
-        last = turns.last[:, None, None].expand(-1, 1, tops.shape[-1])
+        last = turns.last[:, None, None].expand(-1, 1, tops.shape[-1])  # (B, 1, h)
         return tops.gather(1, last).squeeze(1)  # type: ignore[no-any-return]
 
 
-class Unattended(DialogueModel):
-    """A model that writes from its decoder's state alone, which holds all it knows of the context.
+class AttentionFreeModel(DialogueModel):
+    """A model without attention: the decoder's state holds all it knows of the context.
 
     Attributes:
         embedding: of the words that the decoder reads.
@@ -106,5 +106,5 @@ class Unattended(DialogueModel):
         return tops  # type: ignore[no-any-return]
 
     def logits(self, batch: Batch) -> Tensor:
-        """(B, T, V) under the true response, from the state that answering starts from."""
+        """(B, T, V) with teacher forcing, from the state that answering starts from."""
         return self.output(self.hidden(self.start(batch), batch.inputs))  # type: ignore[no-any-return]

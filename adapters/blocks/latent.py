@@ -33,7 +33,7 @@ class Gaussian:
     @classmethod
     def of(cls, values: Tensor) -> Gaussian:
         """From (..., 2z): means, and log-variances, which are kept in [-10, 10]."""
-        mean, log_variance = _precise(values).chunk(2, -1)
+        mean, log_variance = _precise(values).chunk(2, -1)  # (..., z) each
         return cls(mean, log_variance.clamp(-_LOG_VARIANCE, _LOG_VARIANCE))
 
     @classmethod
@@ -44,17 +44,19 @@ class Gaussian:
 
     def sample(self, noise: Tensor) -> Tensor:
         """Values, from as many standard normal numbers."""
+        # mu + sigma * noise
         return self.mean + (0.5 * self.log_variance).exp() * noise.to(self.mean.dtype)
 
     def divergence(self, prior: Gaussian) -> Tensor:
         """KL(self || prior) in nats, (B,) or (B, T): summed over the dimensions."""
+        # 1/2 sum_i (var_q / var_p - 1 - log(var_q / var_p) + (mu_q - mu_p)^2 / var_p)
         ratio = self.log_variance - prior.log_variance
         shift = (self.mean - prior.mean) ** 2 * (-prior.log_variance).exp()
         return 0.5 * (ratio.expm1() - ratio + shift).sum(-1)
 
 
 class GaussianNetwork(nn.Module):
-    """A distribution from what it depends on: three linear layers with tanh between them.
+    """p(z | x) or q(z | x): three linear layers with tanh between them.
 
     Args:
         inputs: size of what it depends on.
@@ -73,14 +75,14 @@ class GaussianNetwork(nn.Module):
         )
 
     @classmethod
-    def of_states(cls, inputs: int, hidden: int, latent: int, spread: float) -> GaussianNetwork:
-        """One that reads recurrent states, whose differences it passes on undiminished.
+    def of_states(cls, inputs: int, hidden: int, latent: int, init_std: float) -> GaussianNetwork:
+        """One initialised for recurrent states, whose differences it preserves.
 
         Args:
             inputs: size of what it depends on.
             hidden: size of the two hidden layers.
             latent: size of the latent variable.
-            spread: standard deviation at the start, in about every dimension.
+            init_std: standard deviation of the distribution at initialisation, per dimension.
         """
         network = cls(inputs, hidden, latent)
         linear = [layer for layer in network.layers if isinstance(layer, nn.Linear)]
@@ -89,15 +91,15 @@ class GaussianNetwork(nn.Module):
             nn.init.zeros_(layer.bias)
         # Means that lie further apart than samples of one, and deviations that differ, cost a KL
         # of hundreds of nats before anything is learnt.
-        means, logs = linear[-1].weight.detach().chunk(2)
-        means.mul_(spread)
-        logs.mul_(0.1)
-        nn.init.constant_(linear[-1].bias.detach()[latent:], 2 * math.log(spread))
+        means, log_variances = linear[-1].weight.detach().chunk(2)  # (z, hidden) each
+        means.mul_(init_std)
+        log_variances.mul_(0.1)
+        nn.init.constant_(linear[-1].bias.detach()[latent:], 2 * math.log(init_std))
         return network
 
-    def forward(self, *given: Tensor) -> Gaussian:
+    def forward(self, *parts: Tensor) -> Gaussian:
         """From parts of (..., size) each."""
-        return Gaussian.of(self.layers(torch.cat(given, -1)))
+        return Gaussian.of(self.layers(torch.cat(parts, -1)))
 
 
 def two_layers(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
@@ -126,7 +128,7 @@ def annealing_weight(step: int, updates: int, power: float = 1.0) -> float:
         updates: the first with the full weight.
         power: 1 for a straight line; above it the weight stays small for longer.
     """
-    return min(1.0, step / updates) ** power if updates else 1.0
+    return min(1.0, step / updates) ** power if updates else 1.0  # linear for power 1
 
 
 def tanh_weight(step: int, updates: int) -> float:
@@ -143,7 +145,7 @@ def elbo(words: Losses, divergences: Mapping[str, Tensor], weight: float) -> Los
         weight: of every KL.
     """
     sums = {name: value.sum() for name, value in divergences.items()}
-    total = words.total + weight * sum(sums.values()) / words.tokens
+    total = words.total + weight * sum(sums.values()) / words.tokens  # (NLL + w sum KL) / tokens
     parts = {**words.parts, **{name: value.detach() for name, value in sums.items()}}
     return Losses(total, parts, words.tokens, words.examples)
 
@@ -158,11 +160,11 @@ def bag_nll(logits: Tensor, target: Tensor) -> Tensor:
     Returns:
         (N, T).
     """
-    logs = _precise(logits).log_softmax(-1).gather(1, target)
+    logs = _precise(logits).log_softmax(-1).gather(1, target)  # (N, T)
     return -logs.masked_fill(target.eq(PAD), 0.0)
 
 
-def with_bag(words: Losses, divergence: Tensor, bag: Tensor, weight: float) -> Losses:
+def add_bag_of_words(words: Losses, divergence: Tensor, bag: Tensor, weight: float) -> Losses:
     """Words and bags of words a token, and the mean KL of a latent variable under its weight.
 
     Args:
@@ -184,7 +186,7 @@ def latent_warnings(
     weight: Callable[[int, int], float] = annealing_weight,
     option: str = "kl_annealing",
 ) -> list[str]:
-    """What a reader must know of the kept weights: a KL under full weight not reached, or lost.
+    """Warnings that the KL never reached its full weight, or that the latent variable collapsed.
 
     Args:
         history: of the finished training.
@@ -196,18 +198,18 @@ def latent_warnings(
     if not history.best_epoch:
         return []
     kept = history.best
-    done = history.step * history.best_epoch // history.epoch
-    found = []
-    if (reached := weight(done, updates)) < 1:
-        found.append(
-            f"the weights kept are of update {done}, before {option}={updates} ended: the KL"
-            f" counted {reached:.2f} of its full weight"
+    update = history.step * history.best_epoch // history.epoch
+    warnings = []
+    if (kl_weight := weight(update, updates)) < 1:
+        warnings.append(
+            f"the weights kept are of update {update}, before {option}={updates} ended: the KL"
+            f" counted {kl_weight:.2f} of its full weight"
         )
     for name in names:
         nats = kept[f"valid_{name}_per_example"]
         if nats < COLLAPSED:
-            found.append(
+            warnings.append(
                 f"{name} is {nats:.3f} nat an example, below {COLLAPSED}: the latent variable"
                 " carries nothing"
             )
-    return found
+    return warnings

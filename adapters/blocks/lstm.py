@@ -1,7 +1,7 @@
-"""LSTM layers in one or two directions at once, and attention over what they read (AdaND, eq. 4).
+"""LSTM layers in one or two directions, and attention over their outputs (AdaND, eq. 4).
 
-A layer is a cell: what of a step does not depend on the state before it is computed for all steps
-in one product, and the two directions of an encoder take every step together.
+A layer is a cell. Products that do not depend on the state are computed for all steps at once,
+and the two directions of an encoder take every step together.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from .recurrent import mirrored, pick
 Parts = tuple[Tensor, ...]
 
 
-_NOTHING = torch.empty(0)
+_EMPTY = torch.empty(0)
 
 
 @dataclass(frozen=True)
-class Given:
-    """What a conversation gives to cells that adapt to it.
+class Conditioning:
+    """What adaptive cells know of a conversation.
 
     Attributes:
         context: zeta (N, h), what is said in it.
         topics: theta (N, K), what it is about.
     """
 
-    context: Tensor = _NOTHING
-    topics: Tensor = _NOTHING
+    context: Tensor = _EMPTY
+    topics: Tensor = _EMPTY
 
 
 class Cell(nn.Module):
@@ -60,16 +60,16 @@ class Cell(nn.Module):
         shape = self.directions, like.shape[-2]
         return tuple(like.new_zeros(*shape, size) for size in self.parts)
 
-    def fixed(self, given: Given) -> Parts:
-        """What is the same at every step of a conversation, (D, N, size) each."""
+    def per_conversation(self, conditioning: Conditioning) -> Parts:
+        """Terms that are the same at every step of a conversation, (D, N, size) each."""
         return ()
 
-    def joined(self) -> Parts:
-        """Weights side by side as a step uses them, put together once for all steps."""
+    def packed_weights(self) -> Parts:
+        """Weights concatenated as a step uses them, once for all steps."""
         return ()
 
-    def inputs(self, x: Tensor, fixed: Parts) -> Parts:
-        """What (D, T, N, inputs) contribute apart from the state, (D, T, N, size) each."""
+    def input_terms(self, x: Tensor, conversation: Parts) -> Parts:
+        """Terms of a step that depend on x (D, T, N, inputs) alone, (D, T, N, size) each."""
         raise NotImplementedError
 
     def masks(self, x: Tensor) -> Tensor | None:
@@ -77,43 +77,49 @@ class Cell(nn.Module):
         return None
 
     def forward(
-        self, at: Parts, state: Parts, fixed: Parts, joined: Parts, mask: Tensor | None
+        self,
+        x_terms: Parts,
+        state: Parts,
+        conversation: Parts,
+        packed: Parts,
+        mask: Tensor | None,
     ) -> Parts:
         """The state one step further.
 
         Args:
-            at: what `inputs` gave for this step, (D, N, size) each.
+            x_terms: what `Cell.input_terms` gave for this step, (D, N, size) each.
             state: (D, N, part) each.
-            fixed: what `fixed` gave.
-            joined: what `joined` gave.
+            conversation: what `per_conversation` gave.
+            packed: what `packed_weights` gave.
             mask: (D, N, size) of `masks`.
         """
         raise NotImplementedError
 
 
-def weights(directions: int, inputs: int, outputs: int) -> nn.Parameter:
+def empty_weights(directions: int, inputs: int, outputs: int) -> nn.Parameter:
     """(D, inputs, outputs), not yet initialised."""
     return nn.Parameter(torch.empty(directions, inputs, outputs))
 
 
-def product(x: Tensor, weight: Tensor) -> Tensor:
+def batched_product(x: Tensor, weight: Tensor) -> Tensor:
     """(D, ..., i) times (D, i, o) -> (D, ..., o)."""
     flat = torch.bmm(x.flatten(1, -2), weight)
     return flat.view(*x.shape[:-1], weight.shape[-1])
 
 
-def activated(gates: Tensor) -> Parts:
+def split_gates(gates: Tensor) -> Parts:
     """Input, forget and output gate and the candidate, (..., h) each, from (..., 4h)."""
     h = gates.shape[-1] // 4
+    # One sigmoid for the three gates i, f, o (..., 3h), one tanh for the candidate g (..., h).
     opened, candidate = gates.split_with_sizes([3 * h, h], -1)
     return *opened.sigmoid().split_with_sizes([h, h, h], -1), candidate.tanh()
 
 
-def stepped(gates: Tensor, c: Tensor) -> Parts:
+def lstm_step(gates: Tensor, c: Tensor) -> Parts:
     """(h, c) of a plain LSTM from its gates (..., 4h) and the cell state before."""
-    i, f, o, g = activated(gates)
-    c = torch.addcmul(f * c, i, g)
-    return o * c.tanh(), c
+    i, f, o, g = split_gates(gates)
+    c = torch.addcmul(f * c, i, g)  # c_t = f * c_(t-1) + i * g
+    return o * c.tanh(), c  # h_t = o * tanh(c_t); AdaND, eq. 4
 
 
 class LSTMCell(Cell):
@@ -124,9 +130,9 @@ class LSTMCell(Cell):
 
     def __init__(self, directions: int, inputs: int, hidden: int) -> None:
         super().__init__(directions, inputs, hidden)
-        self.input = weights(directions, inputs, 4 * hidden)
-        self.recurrent = weights(directions, hidden, 4 * hidden)
-        # Two, as the LSTM of every library has, though their sum is all that counts.
+        self.input = empty_weights(directions, inputs, 4 * hidden)
+        self.recurrent = empty_weights(directions, hidden, 4 * hidden)
+        # Two biases, as every library has, though only their sum counts.
         self.input_bias = nn.Parameter(torch.zeros(directions, 4 * hidden))
         self.recurrent_bias = nn.Parameter(torch.zeros(directions, 4 * hidden))
         for start, maps in (
@@ -137,20 +143,25 @@ class LSTMCell(Cell):
                 for gate in direction.chunk(4, -1):
                     start(gate)
 
-    def inputs(self, x: Tensor, fixed: Parts) -> Parts:
-        """As `Cell.inputs`: the gates apart from the state."""
+    def input_terms(self, x: Tensor, conversation: Parts) -> Parts:
+        """As `Cell.input_terms`: W_x x + b of all gates."""
         bias = self.input_bias + self.recurrent_bias
-        return (product(x, self.input) + bias[:, None, None],)
+        return (batched_product(x, self.input) + bias[:, None, None],)
 
     def forward(
-        self, at: Parts, state: Parts, fixed: Parts, joined: Parts, mask: Tensor | None
+        self,
+        x_terms: Parts,
+        state: Parts,
+        conversation: Parts,
+        packed: Parts,
+        mask: Tensor | None,
     ) -> Parts:
         """As `Cell.forward`."""
         h, c = state
-        return stepped(torch.baddbmm(at[0], h, self.recurrent), c)
+        return lstm_step(torch.baddbmm(x_terms[0], h, self.recurrent), c)  # W_x x + W_h h + b
 
 
-def plain(x: Tensor) -> Tensor:
+def normalise(x: Tensor) -> Tensor:
     """Layer normalisation without gain and bias."""
     return F.layer_norm(x, x.shape[-1:])
 
@@ -169,14 +180,14 @@ class Norm(nn.Module):
         if len(x) == 1:
             return F.layer_norm(x, size, self.gain.view(size), self.bias.view(size))
         shape = len(x), *(1 for _ in x.shape[1:-1]), *size
-        return torch.addcmul(self.bias.view(shape), plain(x), self.gain.view(shape))
+        return torch.addcmul(self.bias.view(shape), normalise(x), self.gain.view(shape))
 
 
 class NormedCell(Cell):
     """An LSTM whose input part, recurrent part and cell state are layer-normalised.
 
-    Recurrent dropout falls on the candidate alone, so that the memory is kept. How the two
-    parts come about is up to the cells that derive from this one.
+    Recurrent dropout is applied to the candidate alone, so that the memory is kept. Subclasses
+    compute the two parts.
 
     Args:
         directions: D.
@@ -201,7 +212,8 @@ class NormedCell(Cell):
 
     def close(self, gates: Tensor, c: Tensor, mask: Tensor | None) -> Parts:
         """From gates (D, N, 4h) and the cell state before to the state after."""
-        i, f, o, g = activated(gates)
+        i, f, o, g = split_gates(gates)
+        # c_t = LN(f * c_(t-1) + i * dropout(g)), as in AdaND's code
         c = self.cell_norm(torch.addcmul(f * c, i, g if mask is None else g * mask))
         return o * c.tanh(), c
 
@@ -211,34 +223,42 @@ class NormedLSTMCell(NormedCell):
 
     def __init__(self, directions: int, inputs: int, hidden: int, dropout: float) -> None:
         super().__init__(directions, inputs, hidden, dropout)
-        self.input = weights(directions, inputs, 4 * hidden)
-        self.recurrent = weights(directions, hidden, 4 * hidden)
+        self.input = empty_weights(directions, inputs, 4 * hidden)
+        self.recurrent = empty_weights(directions, hidden, 4 * hidden)
         with torch.no_grad():
             for direction in self.input:
                 nn.init.orthogonal_(direction)
             self.recurrent.copy_(torch.eye(hidden).repeat(1, 4))
 
-    def inputs(self, x: Tensor, fixed: Parts) -> Parts:
-        """As `Cell.inputs`: the normalised input part."""
-        return (self.input_norm(product(x, self.input)),)
+    def input_terms(self, x: Tensor, conversation: Parts) -> Parts:
+        """As `Cell.input_terms`: the normalised input part."""
+        return (self.input_norm(batched_product(x, self.input)),)
 
     def forward(
-        self, at: Parts, state: Parts, fixed: Parts, joined: Parts, mask: Tensor | None
+        self,
+        x_terms: Parts,
+        state: Parts,
+        conversation: Parts,
+        packed: Parts,
+        mask: Tensor | None,
     ) -> Parts:
         """As `Cell.forward`."""
         h, c = state
-        gates = at[0] + self.recurrent_norm(torch.bmm(h, self.recurrent))
+        gates = x_terms[0] + self.recurrent_norm(torch.bmm(h, self.recurrent))  # LN(Wx) + LN(Uh)
         return self.close(gates, c, mask)
 
 
-def _read(cell: Cell, x: Tensor, state: Parts, fixed: Parts, joined: Parts) -> list[Parts]:
+def _run_cell(
+    cell: Cell, x: Tensor, state: Parts, conversation: Parts, packed: Parts
+) -> list[Parts]:
     """The states after each of T steps over (D, N, T, inputs)."""
-    x = x.transpose(1, 2)
-    steps = zip(*(part.unbind(1) for part in cell.inputs(x, fixed)), strict=True)
-    drawn = cell.masks(x)
+    x = x.transpose(1, 2)  # (D, T, N, inputs)
+    steps = zip(*(part.unbind(1) for part in cell.input_terms(x, conversation)), strict=True)
+    dropout_masks = cell.masks(x)
     after = []
-    for at, mask in zip(steps, repeat(None) if drawn is None else drawn.unbind(1), strict=False):
-        state = cell(at, state, fixed, joined, mask)
+    masks = repeat(None) if dropout_masks is None else dropout_masks.unbind(1)
+    for x_terms, mask in zip(steps, masks, strict=False):
+        state = cell(x_terms, state, conversation, packed, mask)
         after.append(state)
     return after
 
@@ -260,14 +280,16 @@ class _Stack(nn.Module):
         return [cast(Cell, cell) for cell in self.cells]
 
 
-class BothWays(_Stack):
+class BidirectionalLSTM(_Stack):
     """Stacked layers that read in both directions; PAD changes no state.
 
     As in `RecurrentEncoder`, the second direction reads every sequence mirrored within its own
     length, so that PAD comes last for both. Its cells have two directions each.
     """
 
-    def forward(self, x: Tensor, real: Tensor, given: Given) -> tuple[Tensor, list[Parts]]:
+    def forward(
+        self, x: Tensor, real: Tensor, conditioning: Conditioning
+    ) -> tuple[Tensor, list[Parts]]:
         """Reads vectors (B, S, n), of which `real` (B, S) are no PAD.
 
         Returns:
@@ -278,36 +300,41 @@ class BothWays(_Stack):
         lasts: list[Parts] = []
         for cell in self._layers():
             x = self.dropout(x) if lasts else x
-            both = torch.stack([x, pick(x, mirror)])
+            both = torch.stack([x, pick(x, mirror)])  # (2, B, S, n): forward and mirrored
             zeros = cell.zeros(x.transpose(0, 1))
-            after = _read(cell, both, zeros, cell.fixed(given), cell.joined())
+            conversation = cell.per_conversation(conditioning)
+            after = _run_cell(cell, both, zeros, conversation, cell.packed_weights())
             tracks = [torch.stack(part, 2) for part in zip(*after, strict=True)]  # (2, B, S, part)
+            # The two directions' states after the last real token, summed (AdaND's code).
             lasts.append(tuple(pick(t[0], final)[:, 0] + pick(t[1], final)[:, 0] for t in tracks))
             ahead, back = tracks[0]
-            x = torch.cat([ahead, pick(back, mirror)], -1)
+            x = torch.cat([ahead, pick(back, mirror)], -1)  # (B, S, 2h)
         return x * real[:, :, None], lasts
 
 
-class Forwards(_Stack):
+class ForwardLSTM(_Stack):
     """Stacked layers that read forwards, a whole sequence or one step at a time.
 
     Its cells have one direction each.
     """
 
-    def fixed(self, given: Given) -> list[Parts]:
-        """What is the same at every step, for every layer, (N, size) each."""
-        return [tuple(part[0] for part in cell.fixed(given)) for cell in self._layers()]
+    def per_conversation(self, conditioning: Conditioning) -> list[Parts]:
+        """Terms that are the same at every step, for every layer, (N, size) each."""
+        return [
+            tuple(part[0] for part in cell.per_conversation(conditioning))
+            for cell in self._layers()
+        ]
 
-    def joined(self) -> list[Parts]:
-        """What the cells of all layers call so."""
-        return [cell.joined() for cell in self._layers()]
+    def packed_weights(self) -> list[Parts]:
+        """Those of every layer."""
+        return [cell.packed_weights() for cell in self._layers()]
 
     def forward(
         self,
         x: Tensor,
         states: Sequence[Parts],
-        fixed: Sequence[Parts],
-        joined: Sequence[Parts],
+        conversation: Sequence[Parts],
+        packed: Sequence[Parts],
     ) -> tuple[Tensor, list[Parts]]:
         """Reads (N, T, n) from the states of all layers, (N, part) each.
 
@@ -315,21 +342,21 @@ class Forwards(_Stack):
             Outputs of the last layer (N, T, h), and the states after step T.
         """
         lasts: list[Parts] = []
-        layers = zip(self._layers(), states, fixed, joined, strict=True)
+        layers = zip(self._layers(), states, conversation, packed, strict=True)
         for cell, state, same, weights in layers:
             x = self.dropout(x) if lasts else x
-            after = _read(cell, x[None], _directed(state), _directed(same), weights)
+            after = _run_cell(cell, x[None], _add_direction(state), _add_direction(same), weights)
             x = torch.stack([state[0][0] for state in after], 1)
             lasts.append(tuple(part[0] for part in after[-1]))
         return x, lasts
 
 
-def _directed(parts: Parts) -> Parts:
+def _add_direction(parts: Parts) -> Parts:
     return tuple(part[None] for part in parts)
 
 
 class GeneralAttention(nn.Module):
-    """Scores s' W h_j; gives tanh(W_c [s; mix]), without biases (Luong's "general").
+    """Luong's "general" attention: scores s' W h_j, output tanh(W_c [s; mix]), no biases.
 
     Args:
         memory: size of h_j.
@@ -343,10 +370,10 @@ class GeneralAttention(nn.Module):
 
     def weights(self, s: Tensor, memory: Tensor, seen: Tensor) -> Tensor:
         """(B, T, S) weights that sum to 1 and are 0 where (B, S) `seen` is False."""
-        energy = self.query(s) @ memory.transpose(1, 2)
+        energy = self.query(s) @ memory.transpose(1, 2)  # (B, T, S)
         return energy.masked_fill(~seen[:, None], -torch.inf).softmax(-1)  # type: ignore[no-any-return]
 
     def forward(self, s: Tensor, memory: Tensor, seen: Tensor) -> Tensor:
         """From states (B, T, query) over (B, S, memory), (B, T, query)."""
-        mixed = self.weights(s, memory, seen) @ memory
+        mixed = self.weights(s, memory, seen) @ memory  # (B, T, memory)
         return torch.tanh(self.combine(torch.cat([s, mixed], -1)))

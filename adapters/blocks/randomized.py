@@ -23,7 +23,7 @@ from dialbench.neural.randomness import generator
 from .embedding import WordEmbedding
 
 Device = str | torch.device
-Spread = float | tuple[float, float]
+StdOrBounds = float | tuple[float, float]
 RedrawEvery = Literal["epoch", "step"]
 RedrawAtInference = Literal["per_context", "per_batch", "none"]
 Weights = tuple[Tensor, Tensor | None]
@@ -46,17 +46,20 @@ class RandomLinear(nn.Module):
 
     Args:
         inputs, outputs: sizes.
-        bias: whether there is a bias, drawn with the same spread.
-        spread: standard deviation of normal draws around 0, or (low, high) of uniform ones.
+        bias: whether there is a bias, drawn from the same distribution.
+        std_or_bounds: standard deviation of normal draws around 0, or (low, high) of uniform ones.
     """
 
     weight: Tensor
     bias: Tensor | None
 
-    def __init__(self, inputs: int, outputs: int, *, bias: bool, spread: Spread) -> None:
+    def __init__(
+        self, inputs: int, outputs: int, *, bias: bool, std_or_bounds: StdOrBounds
+    ) -> None:
         super().__init__()
-        self.inputs, self.outputs, self.spread = inputs, outputs, spread
-        self.place = 0
+        self.inputs, self.outputs, self.std_or_bounds = inputs, outputs, std_or_bounds
+        self.index = 0
+        # saved with the model, without gradient
         self.register_buffer("weight", torch.zeros(inputs, outputs))
         self.register_buffer("bias", torch.zeros(outputs) if bias else None)
 
@@ -67,22 +70,22 @@ class RandomLinear(nn.Module):
 
     def draw(self, random: torch.Generator) -> Weights:
         """float32 where the generator is, the weight drawn first."""
-        drawn = torch.empty(self.numbers, device=random.device)
-        if isinstance(self.spread, tuple):
-            drawn.uniform_(*self.spread, generator=random)
+        drawn = torch.empty(self.numbers, device=random.device)  # (in * out [+ out],)
+        if isinstance(self.std_or_bounds, tuple):
+            drawn.uniform_(*self.std_or_bounds, generator=random)
         else:
-            drawn.normal_(0.0, self.spread, generator=random)
+            drawn.normal_(0.0, self.std_or_bounds, generator=random)
         size = self.inputs * self.outputs
         bias = None if self.bias is None else drawn[None, size:]
         return drawn[:size].view(self.inputs, self.outputs), bias
 
-    def room(self, contexts: int, dtype: torch.dtype, device: Device) -> Weights:
+    def empty_weights(self, contexts: int, dtype: torch.dtype, device: Device) -> Weights:
         """Where weights for so many contexts go."""
         empty = partial(torch.empty, dtype=dtype, device=device)
         bias = None if self.bias is None else empty((contexts, 1, self.outputs))
         return empty((contexts, self.inputs, self.outputs)), bias
 
-    def take(self, drawn: Weights) -> None:
+    def set_weights(self, drawn: Weights) -> None:
         """Makes them this map's own."""
         weight, bias = drawn
         self.weight.copy_(weight)
@@ -91,7 +94,7 @@ class RandomLinear(nn.Module):
 
     def weights(self, draws: Sequence[Weights] | None) -> Weights:
         """This map's part of what was drawn, else its own weights."""
-        return (self.weight, self.bias) if draws is None else draws[self.place]
+        return (self.weight, self.bias) if draws is None else draws[self.index]
 
     def forward(self, input: Tensor, draws: Sequence[Weights] | None = None) -> Tensor:
         """(N, s, in) -> (N, s, out).
@@ -102,14 +105,14 @@ class RandomLinear(nn.Module):
             draws: weights of all maps, or None for their own.
         """
         weight, bias = self.weights(draws)
-        if weight.dim() == 2:
+        if weight.dim() == 2:  # the same for all rows
             return _affine(input, weight, bias)
-        rows = input.reshape(len(weight), -1, self.inputs)
+        rows = input.reshape(len(weight), -1, self.inputs)  # (B, W * s, in)
         return _affine(rows, weight, bias).view(*input.shape[:-1], self.outputs)
 
 
 def _affine(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    product = x @ weight
+    product = x @ weight  # (B, s, out)
     return product if bias is None else product + bias.to(product.dtype)
 
 
@@ -127,8 +130,8 @@ class RandomWeights:
 
     def __init__(self, model: nn.Module) -> None:
         self.maps = [m for m in model.modules() if isinstance(m, RandomLinear)]
-        for place, map in enumerate(self.maps):
-            map.place = place
+        for index, map in enumerate(self.maps):
+            map.index = index
         self.numbers = sum(map.numbers for map in self.maps)
 
     def draw(self, *key: str | int, device: Device = "cpu") -> Iterator[Weights]:
@@ -148,14 +151,14 @@ class RandomWeights:
 
         Those of one map lie together, as a product of all its contexts at once needs them.
         """
-        drawn = [map.room(len(ids), dtype, device) for map in self.maps]
+        drawn = [map.empty_weights(len(ids), dtype, device) for map in self.maps]
 
         def fill(row: int, id: str) -> None:
-            own_weights = self.draw(seed, purpose, id, device=device)
-            for places, own in zip(drawn, own_weights, strict=True):
-                for place, numbers in zip(places, own, strict=True):
-                    if place is not None and numbers is not None:
-                        place[row] = numbers
+            weights_of_context = self.draw(seed, purpose, id, device=device)
+            for weights_of_map, drawn_weights in zip(drawn, weights_of_context, strict=True):
+                for target, numbers in zip(weights_of_map, drawn_weights, strict=True):
+                    if target is not None and numbers is not None:
+                        target[row] = numbers
 
         # One generator keeps one core busy; a GPU draws faster than one thread can ask it to.
         threads = torch.get_num_threads() if torch.device(device).type == "cpu" else 1
@@ -166,7 +169,7 @@ class RandomWeights:
     def redraw(self, *key: str | int) -> None:
         """Gives every map new weights."""
         for map, drawn in zip(self.maps, self.draw(*key), strict=True):
-            map.take(drawn)
+            map.set_weights(drawn)
 
 
 class RedrawConfig(Protocol):
@@ -182,7 +185,7 @@ class RedrawConfig(Protocol):
     def redraw_at_inference(self) -> RedrawAtInference: ...  # noqa: D102
 
 
-class Redrawn(DialogueModel):
+class RandomizedModel(DialogueModel):
     """What draws the random maps of a model; named before the model class among the bases."""
 
     draws_weights: ClassVar[bool] = True
@@ -193,6 +196,7 @@ class Redrawn(DialogueModel):
         super().__init__(*sizes)
         with torch.no_grad():
             for weight in self.behind_random():
+                # smaller maps behind random ones, so that the draws do not drown the context
                 weight.mul_(self.config.behind_random)
         self.random = RandomWeights(self)
         self.random.redraw(int(torch.randint(2**62, (), device="cpu").item()), "start")
@@ -205,7 +209,7 @@ class Redrawn(DialogueModel):
     def begin_epoch(self, seed: int, epoch: int) -> None:
         """Draws all random maps anew from (seed, "train", epoch)."""
         self._seed = seed
-        self.random.redraw(seed, "train", epoch)
+        self.random.redraw(seed, "train", epoch)  # section 3.3: every epoch
 
     def loss(self, batch: Batch, step: int) -> Losses:
         """The model's loss; with `redraw_every=step` weights are drawn anew every few updates."""
@@ -227,6 +231,7 @@ class Redrawn(DialogueModel):
             key = batch.purpose, "batch", *batch.ids
             drawn = list(self.random.draw(batch.seed, *key, device=device))
         else:
+            # weights of their own for each context, seeded by its example id (section 3.3)
             drawn = self.random.draw_each(batch.seed, batch.purpose, batch.ids, dtype, device)
         return [
             (weight.to(device, dtype), None if bias is None else bias.to(device, dtype))

@@ -1,4 +1,4 @@
-"""Recurrent parts (PaRaFormer paper, section 4; docs/systems.md)."""
+"""GRU encoders and decoders, and additive attention (PaRaFormer, section 4; docs/systems.md)."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ Recurrent = TypeVar("Recurrent", nn.GRU, nn.GRUCell)
 
 
 # Update gates start at one half, so that half of what differs in the input goes on; twice the
-# weight makes up for it. Word vectors are spread widely enough without.
+# weight makes up for it. Word vectors have a large enough std without.
 OF_WORDS, OF_STATES = 1.0, 2.0
 
 
 def scaled(recurrent: Recurrent, gain: float = OF_WORDS) -> Recurrent:
-    """The same with Xavier input maps and orthogonal recurrent maps, gate by gate, zero biases.
+    """Initialises with Xavier input maps and orthogonal recurrent maps, gate by gate, zero biases.
 
-    PyTorch's own start makes signals smaller with every layer, so that the context is read late.
+    PyTorch's initialisation shrinks signals with every layer, so that the context is used late.
 
     Args:
         recurrent: freshly built.
-        gain: of the input maps; `OF_STATES` where what is read are states of another layer.
+        gain: of the input maps; `OF_STATES` where the input is states of another layer.
     """
     for name, weights in recurrent.named_parameters():
         if "bias" in name:
@@ -41,7 +41,7 @@ def scaled(recurrent: Recurrent, gain: float = OF_WORDS) -> Recurrent:
 
 
 def _layers(inputs: int, rest: int, hidden: int, layers: int, first: float) -> nn.ModuleList:
-    """GRU layers, of which all but the first read `rest` values, states of the one before."""
+    """GRU layers; all but the first read `rest` values, states of the layer before."""
     kinds = [(inputs, first)] + [(rest, OF_STATES)] * (layers - 1)
     return nn.ModuleList(
         scaled(nn.GRU(size, hidden, batch_first=True), gain) for size, gain in kinds
@@ -81,15 +81,16 @@ class RecurrentEncoder(nn.Module):
 
     def read(self, embedded: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
         """As `forward`, for vectors of anything, (B, S) True where they are real."""
+        # indices that mirror each sequence (B, S), and of its last token (B,)
         mirror, final = mirrored(real), (real.sum(1) - 1).clamp(min=0)
         x, lasts = embedded, []
         for number, (ahead, back) in enumerate(zip(self.ahead, self.back, strict=True)):
             x = x if number == 0 else self.dropout(x)
-            forward, _ = precisely(ahead, x)
+            forward, _ = precisely(ahead, x)  # (B, S, h)
             backward, _ = precisely(back, pick(x, mirror))
-            both = torch.cat([forward, backward], -1)
+            both = torch.cat([forward, backward], -1)  # (B, S, 2h), each in its own order
             lasts.append(pick(both, final[:, None]).squeeze(1))
-            x = torch.cat([forward, pick(backward, mirror)], -1)
+            x = torch.cat([forward, pick(backward, mirror)], -1)  # (B, S, 2h), in word order
         return x * real[:, :, None], torch.stack(lasts)
 
 
@@ -107,10 +108,10 @@ def precisely(layer: nn.Module, x: Tensor, state: Tensor | None = None) -> Any:
 
 
 def mirrored(real: Tensor) -> Tensor:
-    """(B, S): where the token is that stands at each position of the mirrored sequence."""
-    place = torch.arange(real.shape[1], device=real.device)
-    opposite = real.sum(1, keepdim=True) - 1 - place
-    return torch.where(opposite < 0, place, opposite)
+    """(B, S): for each position of the mirrored sequence the index of its token."""
+    position = torch.arange(real.shape[1], device=real.device)
+    opposite = real.sum(1, keepdim=True) - 1 - position
+    return torch.where(opposite < 0, position, opposite)
 
 
 def pick(x: Tensor, places: Tensor) -> Tensor:
@@ -154,7 +155,7 @@ class StackedGRU(nn.Module):
 
 
 class AdditiveAttention(nn.Module):
-    """e_j = v' tanh(W_h h_j + W_s s), without biases.
+    """Additive attention (Bahdanau et al., 2014): e_j = v' tanh(W_h h_j + W_s s), no biases.
 
     Args:
         memory: size of h_j.
@@ -181,7 +182,7 @@ class AdditiveAttention(nn.Module):
         return energy.masked_fill(~seen[:, None], -torch.inf).softmax(-1)
 
     def forward(self, memory: Tensor, keys: Tensor, query: Tensor, seen: Tensor) -> Tensor:
-        """The mix of (B, S, memory size) that each query asks for, (B, W, memory size)."""
+        """C = sum_j a_j h_j over the memory (B, S, memory size), (B, W, memory size)."""
         return self.weights(keys, query, seen) @ memory
 
 
@@ -205,6 +206,7 @@ class RecurrentDecoderCell(nn.Module):
         """Reads (N, inputs) in states of (N, h) a layer; the last of those returned is the top."""
         after = []
         for number, (cell, state) in enumerate(zip(self.cells, states, strict=True)):
+            # s_t of this layer, (N, h)
             x = precisely(cell, x if number == 0 else self.dropout(x), state)
             after.append(x)
         return after

@@ -1,4 +1,4 @@
-"""Words of a message's topic, which answers attend to and prefer (Xing et al., 2017)."""
+"""Words of a message's topic, attended to and given extra probability (Xing et al., 2017)."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from dialbench.records import Split
 from dialbench.text.vocabulary import PAD, Vocabulary
 
 from ..text_models import twitter_lda
+from ..text_models.topical_words import topical_words
 from ..text_models.twitter_lda import Messages, Topics
 from .embedding import WordAdapter, WordConfig
 from .recurrent import AdditiveAttention
-from .topics import topical_words
 
-_TOLD = 10
+_WORDS_PER_TOPIC = 10
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,11 @@ class TopicWordsConfig(WordConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.demand_positive("lda_topics", "topic_words", "sweeps")
+        self.require_positive("lda_topics", "topic_words", "sweeps")
 
 
 class TopicWords(nn.Module):
-    """What is fixed once the topic model is: buffers that are not trained.
+    """The fitted topic model as buffers that are not trained.
 
     Args:
         topics: the fitted topic model over V words.
@@ -94,25 +94,25 @@ class TopicWords(nn.Module):
         return (self.prior + self.logs[source].sum(1)).argmax(-1)
 
 
-class TopicAware(DialogueModel):
+class TopicAwareModel(DialogueModel):
     """A model that attends to topic words and adds their scores to those of all words.
 
     Attributes:
         output: from a readout to Psi_V, the scores of all V words.
     """
 
-    tables: ClassVar[tuple[str, ...]] = ("topics.of_words",)
+    fixed_tables: ClassVar[tuple[str, ...]] = ("topics.of_words",)
     output: WordOutput
 
-    def learn_topics(
+    def add_topic_parts(
         self, config: TopicWordsConfig, topics: Topics, asked: int, hidden: int
     ) -> None:
-        """Makes the parts that know of topics.
+        """Adds attention to topic words and their scores.
 
         Args:
             config: sizes.
             topics: the fitted topic model.
-            asked: size of what attention is asked with, the decoder's state and the message's.
+            asked: size of the query of attention, the decoder's state and the message's.
             hidden: of that attention.
         """
         readout = self.output.in_features
@@ -123,8 +123,8 @@ class TopicAware(DialogueModel):
         nn.init.uniform_(self.bonus.weight, -bound, bound)  # as that of the output
         self.bounded = config.bounded
 
-    def topical(self, batch: Batch, message: Tensor) -> dict[str, Tensor]:
-        """What belongs to each example: its topic words, and h_T (B, n) that asks for them."""
+    def topic_state(self, batch: Batch, message: Tensor) -> dict[str, Tensor]:
+        """What the decoder needs of each example: its topic words, and h_T (B, n) for the query."""
         topic = self.topics.infer(batch.source)
         numbers = self.topics.numbers[topic]  # (B, K)
         words = self.topics.of_words[numbers].to(message.dtype)  # (B, K, T)
@@ -136,14 +136,14 @@ class TopicAware(DialogueModel):
             "bonus": self.bonus(self.topics.rows[topic]),  # (B, K, k + 1)
         }
 
-    def about(self, query: Tensor, state: State) -> Tensor:
+    def topic_context(self, query: Tensor, state: State) -> Tensor:
         """o, (B, W, T), for states (B, W, h); 0 where a message has no topic words."""
         example = state.example
-        told = example["message"][:, None].expand(-1, query.shape[1], -1)
-        there = example["numbers"].ne(PAD)
-        seen = there | ~there.any(1, keepdim=True)  # as a softmax of nothing is no number
-        asked = torch.cat([query, told], -1)
-        return self.topic_attention(example["words"], example["word_keys"], asked, seen)  # type: ignore[no-any-return]
+        message = example["message"][:, None].expand(-1, query.shape[1], -1)
+        is_word = example["numbers"].ne(PAD)  # (B, K)
+        seen = is_word | ~is_word.any(1, keepdim=True)  # a softmax over nothing is NaN
+        queries = torch.cat([query, message], -1)
+        return self.topic_attention(example["words"], example["word_keys"], queries, seen)  # type: ignore[no-any-return]
 
     def scores(self, readouts: Tensor, state: State) -> Tensor:
         """(B, W, k) readouts -> logits (B, W, V), log(exp Psi_V + exp Psi_K) at topic words."""
@@ -152,11 +152,12 @@ class TopicAware(DialogueModel):
 
     def _scores(self, readouts: Tensor, state: State) -> Tensor:
         numbers, bonus = state.example["numbers"], state.example["bonus"]
-        every = self._bound(self.output(readouts))  # Psi_V
+        every = self._bound(self.output(readouts))  # Psi_V, (B, W, V)
         readouts = readouts if self.training else readouts.to(bonus.dtype)
-        topical = readouts @ bonus[..., :-1].transpose(1, 2) + bonus[:, None, :, -1]
+        bonus_scores = readouts @ bonus[..., :-1].transpose(1, 2) + bonus[:, None, :, -1]
         places = numbers[:, None].expand(-1, readouts.shape[1], -1)  # (B, W, K)
-        ahead = self._bound(topical) - every.gather(2, places)  # Psi_K - Psi_V
+        ahead = self._bound(bonus_scores) - every.gather(2, places)  # Psi_K - Psi_V
+        # log(exp Psi_V + exp Psi_K) - Psi_V = log(1 + exp(Psi_K - Psi_V)), (B, W, K)
         gained = torch.logaddexp(ahead, torch.zeros_like(ahead))
         gained = gained.masked_fill(places.eq(PAD), 0.0)
         # Autocast keeps logaddexp, and with it what is gained, in float32.
@@ -166,7 +167,7 @@ class TopicAware(DialogueModel):
         return scores.tanh() if self.bounded else scores
 
     def logits(self, batch: Batch) -> Tensor:
-        """(B, T, V) under the true response."""
+        """(B, T, V) with teacher forcing."""
         raise NotImplementedError
 
     def loss(self, batch: Batch, step: int) -> Losses:
@@ -191,13 +192,13 @@ def _messages(train: Split, vocabulary: Vocabulary) -> Iterator[tuple[int, list[
 
 
 class TopicAdapter(WordAdapter):
-    """What systems with topic words share: a topic model, fitted before the model is trained."""
+    """Base of the systems with topic words: fits a topic model, then trains the model."""
 
     config: TopicWordsConfig
     topics: Topics | None = None
 
-    def known_topics(self, size: int) -> Topics:
-        """Those that were fitted; before that, some over `size` words that mean nothing."""
+    def fitted_or_stand_in_topics(self, size: int) -> Topics:
+        """The fitted topics; before that, meaningless ones over `size` words."""
         return self.topics or Topics.stand_in(self.config.lda_topics, size)
 
     def fit(self, train: Split, valid: Split, run: Run) -> None:
@@ -211,18 +212,18 @@ class TopicAdapter(WordAdapter):
         self.topics = Topics.load(kept)
         super().fit(train, valid, run)
 
-    def save_words(self, folder: Path) -> None:
+    def save_vocabulary(self, folder: Path) -> None:
         """Writes vocabulary.json and topics.safetensors."""
-        super().save_words(folder)
+        super().save_vocabulary(folder)
         if self.topics is not None:
             self.topics.save(folder / "topics.safetensors")
 
-    def load_words(self, folder: Path) -> None:
-        """Reads what `save_words` wrote."""
-        super().load_words(folder)
+    def load_vocabulary(self, folder: Path) -> None:
+        """Reads what `save_vocabulary` wrote."""
+        super().load_vocabulary(folder)
         self.topics = Topics.load(folder / "topics.safetensors")
 
     def facts(self) -> Mapping[str, Any]:
         """Also the most frequent words of every topic, most frequent first."""
-        lists = self.topics.best(_TOLD) if self.topics else []
+        lists = self.topics.best(_WORDS_PER_TOPIC) if self.topics else []
         return {**super().facts(), "topics": [self.vocabulary.decode(row) for row in lists]}

@@ -21,7 +21,7 @@ MissingWord = Literal["floor", "force"]
 
 
 class WordPredictor(nn.Module):
-    """beta_c = sigmoid(W_c' h_t + b_c) for every content word c (eq. 8); others are always in.
+    """beta_c = sigmoid(W_c' h_t + b_c) for content words c (eq. 8); function words are always in.
 
     Args:
         inputs: size of h_t.
@@ -45,12 +45,12 @@ class WordPredictor(nn.Module):
 
     def forward(self, message: Tensor) -> Tensor:
         """(B, 2h) message states h_t -> (B, C) log odds of beta."""
-        odds = self.odds(message)
+        odds = self.odds(message)  # log(beta / (1 - beta)), (B, C)
         return odds if odds.dtype == torch.float64 else odds.float()  # type: ignore[no-any-return]
 
     @torch.no_grad()
     def start_from(self, counts: Tensor, examples: int) -> None:
-        """Begins at the share of responses that hold each word, whatever the message.
+        """Initialises beta to the share of responses that contain each word, for any message.
 
         Args:
             counts: (V,) in how many of the `examples` responses each word occurs.
@@ -60,9 +60,9 @@ class WordPredictor(nn.Module):
         self.odds.bias.copy_(torch.log((held + 0.5) / (examples - held + 0.5)))
         self.odds.weight.zero_()
 
-    def held(self, target: Tensor) -> Tensor:
+    def contained_words(self, target: Tensor) -> Tensor:
         """(B, T) tokens -> (B, C), 1 where a content word is among them (t_j), else 0."""
-        every = torch.zeros(len(target), self.vocabulary, device=target.device)
+        every = torch.zeros(len(target), self.vocabulary, device=target.device)  # (B, V)
         return every.scatter_(1, target, 1.0).index_select(1, self.content)
 
     def best(self, odds: Tensor, count: int) -> Tensor:
@@ -74,7 +74,7 @@ class WordPredictor(nn.Module):
         function = self.function.expand(len(best), -1)
         return torch.cat([function, self.content[best]], 1)
 
-    def whole(self, chosen: Tensor) -> Tensor:
+    def full_mask(self, chosen: Tensor) -> Tensor:
         """Chosen content words (B, C, S), 0 or 1 -> all words (B, V, S), function words 1."""
         every = torch.ones(
             len(chosen), self.vocabulary, chosen.shape[2], dtype=chosen.dtype, device=chosen.device
@@ -84,7 +84,7 @@ class WordPredictor(nn.Module):
 
 @dataclass(frozen=True)
 class WordCosts:
-    """What the words of B responses cost within S vocabularies each.
+    """Log-probabilities of the words of B responses within S vocabularies each.
 
     Attributes:
         logs: (B, T, S) log p(y_j | y_<j, T_s, X); 0 for a word outside T_s and on PAD.
@@ -105,15 +105,15 @@ class WordCosts:
             target: (B, T) the responses' tokens.
             vocabularies: (B, V, S), 1 for the words of T_s, else 0.
         """
-        real = target.ne(PAD)[:, :, None]
-        high = logits.detach().amax(-1, keepdim=True)
+        real = target.ne(PAD)[:, :, None]  # (B, T, 1)
+        highest = logits.detach().amax(-1, keepdim=True)
         # One product gives the normalisers of all S softmaxes, where masking would need S copies.
-        mass = (logits - high).exp() @ vocabularies.to(logits.dtype)  # (B, T, S)
-        own = logits.gather(2, target[:, :, None]) - high  # (B, T, 1)
+        mass = (logits - highest).exp() @ vocabularies.to(logits.dtype)  # (B, T, S)
+        target_logits = logits.gather(2, target[:, :, None]) - highest  # (B, T, 1)
         words = target[:, :, None].expand(-1, -1, vocabularies.shape[2])
         missing = vocabularies.gather(1, words).eq(0) & real
         tiny = torch.finfo(mass.dtype).tiny
-        logs = (own - mass.clamp(min=tiny).log()).masked_fill(missing | ~real, 0.0)
+        logs = (target_logits - mass.clamp(min=tiny).log()).masked_fill(missing | ~real, 0.0)
         return cls(logs, missing, target.ne(PAD).sum(1))
 
     def floored(self, words: int) -> Tensor:
@@ -128,5 +128,5 @@ def log_probability(odds: Tensor, chosen: Tensor) -> Tensor:
         odds: (B, C) log odds of each word.
         chosen: (B, C, S), 1 for the words of T_s, else 0.
     """
-    within = torch.einsum("bcs,bc->bs", chosen.to(odds.dtype), odds)
-    return within - F.softplus(odds).sum(1, keepdim=True)
+    within = torch.einsum("bcs,bc->bs", chosen.to(odds.dtype), odds)  # sum over the words of T_s
+    return within - F.softplus(odds).sum(1, keepdim=True)  # log prod beta^t (1 - beta)^(1 - t)

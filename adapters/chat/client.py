@@ -31,8 +31,8 @@ LONGEST_ASKED = 300.0
 """Seconds that a server may ask to be left alone; more is cut down to this."""
 _NO_COMPLETION = "the server's answer is no chat completion"
 _LARGEST = 2**24
-_AGAIN = {408, 425, 429}
-_MOVED = {301, 302, 303, 307, 308}
+_RETRIED_STATUSES = {408, 425, 429}
+_REDIRECT_STATUSES = {301, 302, 303, 307, 308}
 _REDIRECTS = 3
 _SECRET = 12  # characters
 
@@ -87,7 +87,7 @@ class Chat:
         attempts: how often a request is sent at most.
         seed: from which the jitter of waiting derives.
         stop: set from outside, ends all waiting.
-        warn: told of what the user should know.
+        warn: called with warnings for the user.
     """
 
     url: str
@@ -139,12 +139,12 @@ class Chat:
         url = self.url
         for _ in range(_REDIRECTS):
             answer = self._post(urlsplit(url), payload)
-            if answer.status not in _MOVED:
+            if answer.status not in _REDIRECT_STATUSES:
                 return self._reply(answer)
-            url = self._moved(url, answer)
+            url = self._follow(url, answer)
         raise SystemFailed(f"redirects more than {_REDIRECTS - 1} times", where=self.url)
 
-    def _moved(self, url: str, answer: _Answer) -> str:
+    def _follow(self, url: str, answer: _Answer) -> str:
         try:
             target = urljoin(url, answer.headers.get("location", ""))
             same = urlsplit(target)[:2] == urlsplit(url)[:2]
@@ -152,9 +152,9 @@ class Chat:
             raise _Transient(_NO_COMPLETION) from None
         if answer.status in (307, 308) and same:
             return target
-        place = self._blot(_without_query(target))
+        shown = self._hide_key(_without_query(target))
         raise SystemFailed(
-            f"redirects (status {answer.status}) to {place}, which is not followed",
+            f"redirects (status {answer.status}) to {shown}, which is not followed",
             where=self.url,
             hint="Name the final address with url=.",
         )
@@ -173,33 +173,33 @@ class Chat:
                 connection.request("POST", path, payload, headers)
                 with connection.getresponse() as response:
                     text = response.read(_LARGEST).decode("utf-8", "replace")
-                found = {name.lower(): value for name, value in response.getheaders()}
+                response_headers = {name.lower(): value for name, value in response.getheaders()}
         except (OSError, http.client.HTTPException, ValueError) as error:
             late = time.monotonic() >= deadline
-            reason = f"not done in {self.timeout:g} seconds" if late else self._blot(str(error))
+            reason = f"not done in {self.timeout:g} seconds" if late else self._hide_key(str(error))
             raise _Transient(_one_line(reason) or type(error).__name__) from None
         finally:
             connection.close()
-        return _Answer(response.status, found, text)
+        return _Answer(response.status, response_headers, text)
 
-    def _blot(self, text: str) -> str:
+    def _hide_key(self, text: str) -> str:
         return text.replace(self.key, "***") if self.key else text
 
-    def _said(self, answer: _Answer) -> str:
+    def _describe(self, answer: _Answer) -> str:
         # The server's own words, one line.
-        words = self._blot(_one_line(_message(answer.text)))
+        words = self._hide_key(_one_line(_message(answer.text)))
         return f"status {answer.status}: {words[:300] or 'no words'}"
 
     def _reply(self, answer: _Answer) -> Reply:
-        if answer.status in _AGAIN or answer.status >= 500:
+        if answer.status in _RETRIED_STATUSES or answer.status >= 500:
             raise _Transient(
-                self._said(answer), _retry_after(answer.headers.get("retry-after", ""))
+                self._describe(answer), _retry_after(answer.headers.get("retry-after", ""))
             )
         if answer.status != 200:
             raise SystemFailed(
-                f"the server refuses ({self._said(answer)})",
+                f"the server refuses ({self._describe(answer)})",
                 where=self.url,
-                hint="Mend the options, or the key in DIALBENCH_ENDPOINT_KEY.",
+                hint="Fix the options, or the key in DIALBENCH_ENDPOINT_KEY.",
             )
         try:
             # Twice, since JSON may hold half a surrogate pair, which no file takes.
@@ -210,13 +210,13 @@ class Chat:
         except ValueError:
             raise _Transient(_NO_COMPLETION) from None
         # Placeholders such as EMPTY are no secret, but may be words of an answer.
-        blot = self._blot if len(self.key) >= _SECRET else str
+        blot = self._hide_key if len(self.key) >= _SECRET else str
         text = completion.choices[0].message.content or ""
         return Reply(blot(text), blot(completion.model))
 
 
 def _message(text: str) -> str:
-    # What servers put around their message differs; where none is found, all of it is told.
+    # What servers put around their message differs; where none is found, all of it is shown.
     try:
         value = loads(text, lone_surrogates=True)
         error = value.get("error", value)

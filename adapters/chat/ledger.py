@@ -15,7 +15,7 @@ from dialbench.errors import StorageError
 from dialbench.files.atomic import storage_errors
 
 
-class Kept(BaseModel):
+class StoredReply(BaseModel):
     """One answer: the key of its request, the text, and the model that the server reported."""
 
     model_config = ConfigDict(strict=True, frozen=True)
@@ -38,7 +38,7 @@ class Ledger:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.kept: dict[str, Kept] = {}
+        self.kept: dict[str, StoredReply] = {}
         self._lock = threading.Lock()
         with storage_errors(path):
             self._file = path.open("a+b", buffering=0)
@@ -60,7 +60,7 @@ class Ledger:
         with self._lock:
             self._file.close()
 
-    def add(self, answer: Kept) -> None:
+    def add(self, answer: StoredReply) -> None:
         """Keeps an answer; it is on the disk when this returns.
 
         Raises:
@@ -87,7 +87,7 @@ class Ledger:
             self._file.seek(whole)
         for number, line in enumerate(content[:whole].splitlines(), start=1):
             try:
-                answer = Kept.model_validate_json(line)
+                answer = StoredReply.model_validate_json(line)
             except ValidationError:
                 raise StorageError(
                     "is damaged: this line is no answer",

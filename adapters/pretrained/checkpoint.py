@@ -53,13 +53,15 @@ class Checkpoint(Pretrained):
             if self.seq2seq
             else modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING
         )
-        found: Any = kinds.get(type(self.config), None)
-        if found is None or getattr(found, "_is_stateful", False):
+        model_class: Any = kinds.get(type(self.config), None)
+        if model_class is None or getattr(model_class, "_is_stateful", False):
             return None
-        takes = inspect.signature(found.forward).parameters.keys()
-        heads = self.config.architectures or [found.__name__]
-        fits = any(name == found.__name__ or name.endswith("Model") for name in heads)
-        return found if fits and takes >= (_SEQ2SEQ if self.seq2seq else _CAUSAL) else None
+        parameters = inspect.signature(model_class.forward).parameters.keys()
+        heads = self.config.architectures or [model_class.__name__]
+        fits = any(name == model_class.__name__ or name.endswith("Model") for name in heads)
+        return (
+            model_class if fits and parameters >= (_SEQ2SEQ if self.seq2seq else _CAUSAL) else None
+        )
 
     @property
     def positions(self) -> int | None:
@@ -94,7 +96,7 @@ class Checkpoint(Pretrained):
         raise self.error("has no end-of-text token")
 
     @cached_property
-    def around(self) -> tuple[list[int], list[int]]:
+    def affixes(self) -> tuple[list[int], list[int]]:
         """What the tokenizer itself puts in front of a text, and behind it."""
         bare = self.tokenizer.encode("a", add_special_tokens=False)
         full = self.tokenizer.encode("a")
@@ -111,7 +113,7 @@ class Checkpoint(Pretrained):
         return self.read_model(self.model_class.from_pretrained)
 
 
-class Pieces(Vocabulary):
+class SubwordVocabulary(Vocabulary):
     """The tokens of a checkpoint behind the suite's specials: number n of its own is n + 5.
 
     Texts are read as people write them, in their own case.

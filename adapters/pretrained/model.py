@@ -21,8 +21,8 @@ from dialbench.neural.model import DialogueModel, Losses, State, word_loss
 from dialbench.text.vocabulary import EOS, PAD, SPECIALS
 
 from ..blocks.attention import KeysValues
-from ..blocks.causal import Continuing
-from .checkpoint import Checkpoint, Pieces
+from ..blocks.causal import DecoderOnlyModel
+from .checkpoint import Checkpoint, SubwordVocabulary
 
 
 def pretrained(checkpoint: Checkpoint, context_tokens: int, response_tokens: int) -> DialogueModel:
@@ -32,13 +32,13 @@ def pretrained(checkpoint: Checkpoint, context_tokens: int, response_tokens: int
         InputError: it has too few positions, or its weights cannot be read.
     """
     kind = PretrainedSeq2Seq if checkpoint.seq2seq else PretrainedCausal
-    demand_positions(checkpoint, context_tokens, response_tokens)
+    require_positions(checkpoint, context_tokens, response_tokens)
     return kind(checkpoint)
 
 
-def demand_positions(checkpoint: Checkpoint, context_tokens: int, response_tokens: int) -> None:
+def require_positions(checkpoint: Checkpoint, context_tokens: int, response_tokens: int) -> None:
     """Raises InputError unless context and response fit into the positions of a checkpoint."""
-    front, behind = map(len, checkpoint.around)
+    front, behind = map(len, checkpoint.affixes)
     context, response = front + context_tokens, response_tokens + 1
     needed = max(context + behind, front + response) if checkpoint.seq2seq else context + response
     positions = checkpoint.positions
@@ -50,32 +50,32 @@ def demand_positions(checkpoint: Checkpoint, context_tokens: int, response_token
         )
 
 
-class Translated(nn.Module):
+class TokenMapping(nn.Module):
     """Between the suite's numbers and those of a checkpoint."""
 
-    theirs: Tensor
+    checkpoint_ids: Tensor
     never: Tensor
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         super().__init__()
         tokenizer, end = checkpoint.tokenizer, checkpoint.end
-        own = list(range(checkpoint.size))
+        checkpoint_tokens = list(range(checkpoint.size))
         separator = tokenizer.sep_token_id
         separator = end if separator is None or not checkpoint.seq2seq else separator
         # PAD is masked, and UNK stands where a context has no token at all.
-        table = torch.tensor([end, end, end, end, separator, *own])
-        self.register_buffer("theirs", table, persistent=False)
+        table = torch.tensor([end, end, end, end, separator, *checkpoint_tokens])
+        self.register_buffer("checkpoint_ids", table, persistent=False)
         self.end = end
-        never = torch.zeros(len(own))
-        never[Pieces(checkpoint).never()] = -torch.inf
+        never = torch.zeros(len(checkpoint_tokens))
+        never[SubwordVocabulary(checkpoint).never()] = -torch.inf
         never[end] = -torch.inf  # it is EOS and nothing else
         self.register_buffer("never", never, persistent=False)
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Numbers of the suite -> numbers of the checkpoint."""
-        return self.theirs[tokens]
+        return self.checkpoint_ids[tokens]
 
-    def ours(self, logits: Tensor) -> Tensor:
+    def to_suite(self, logits: Tensor) -> Tensor:
         """(N, V) logits of the checkpoint -> (N, 5 + V) of the suite."""
         front = logits.new_full((len(logits), len(SPECIALS)), -torch.inf)
         front[:, EOS] = logits[:, self.end]
@@ -85,15 +85,15 @@ class Translated(nn.Module):
 class _Output(nn.Module):
     """Logits of the checkpoint as logits of the suite."""
 
-    def __init__(self, numbers: Translated) -> None:
+    def __init__(self, numbers: TokenMapping) -> None:
         super().__init__()
         self._numbers = [numbers]  # in a list, so that it is not this module's too
 
     def forward(self, logits: Tensor) -> Tensor:
-        return self._numbers[0].ours(logits)
+        return self._numbers[0].to_suite(logits)
 
 
-class _Library(DialogueModel):
+class _PretrainedModel(DialogueModel):
     """What both kinds share.
 
     Args:
@@ -103,87 +103,89 @@ class _Library(DialogueModel):
     def __init__(self, checkpoint: Checkpoint) -> None:
         super().__init__()
         self.library: Any = checkpoint.model()
-        self.numbers = Translated(checkpoint)
-        self.register_state_dict_post_hook(_once)  # type: ignore[no-untyped-call]
-        self.register_load_state_dict_pre_hook(_again)  # type: ignore[no-untyped-call]
+        self.numbers = TokenMapping(checkpoint)
+        self.register_state_dict_post_hook(_drop_tied)  # type: ignore[no-untyped-call]
+        self.register_load_state_dict_pre_hook(_restore_tied)  # type: ignore[no-untyped-call]
 
     def hidden(self, batch: Batch) -> Tensor:
-        """(B, T, V) the checkpoint's own logits under the true response."""
+        """(B, T, V) the checkpoint's own logits with teacher forcing."""
         raise NotImplementedError
 
     def logits(self, batch: Batch) -> Tensor:
-        """(B, T, 5 + V) under the true response."""
-        own = self.hidden(batch)
-        return self.numbers.ours(own.flatten(0, 1)).view(*own.shape[:2], -1)
+        """(B, T, 5 + V) with teacher forcing."""
+        checkpoint_logits = self.hidden(batch)
+        return self.numbers.to_suite(checkpoint_logits.flatten(0, 1)).view(
+            *checkpoint_logits.shape[:2], -1
+        )
 
     def loss(self, batch: Batch, step: int) -> Losses:
         """Negative log-likelihood, mean over the response's tokens and its EOS."""
         # In the checkpoint's own numbers, since ours would copy the logits of a large vocabulary.
-        there = replace(batch, target=self.numbers(batch.target))
-        return word_loss(self.hidden(batch), nn.Identity(), there)
+        translated = replace(batch, target=self.numbers(batch.target))
+        return word_loss(self.hidden(batch), nn.Identity(), translated)
 
 
-class PretrainedCausal(_Library, Continuing):
+class PretrainedCausal(_PretrainedModel, DecoderOnlyModel):
     """A decoder-only model."""
 
-    hidden = Continuing.hidden
+    hidden = DecoderOnlyModel.hidden
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         super().__init__(checkpoint)
         self.output = _Output(self.numbers)
-        self.front, _ = checkpoint.around
+        self.front, _ = checkpoint.affixes
 
     def read(
         self,
         tokens: Tensor,
-        places: Tensor,
+        positions: Tensor,
         seen: Tensor,
         past: Sequence[KeysValues] | None = None,
         last: int = 1,
     ) -> tuple[Tensor, list[KeysValues]]:
-        """As `Continuing.read`: (N, last, V) the checkpoint's own logits."""
+        """As `DecoderOnlyModel.read`: (N, last, V) the checkpoint's own logits."""
         from transformers import DynamicCache
 
         size = len(self.front)
-        numbers, places = self.numbers(tokens), places.expand(tokens.shape) + size
+        numbers, positions = self.numbers(tokens), positions.expand(tokens.shape) + size
         if past is None and size:
             front = torch.tensor(self.front, device=tokens.device).expand(len(tokens), size)
             numbers = torch.cat([front, numbers], 1)
-            places = torch.cat(
-                [torch.arange(size, device=front.device).expand_as(front), places], 1
+            positions = torch.cat(
+                [torch.arange(size, device=front.device).expand_as(front), positions], 1
             )
         cache = DynamicCache(past)
-        found = self.library(
+        output = self.library(
             input_ids=numbers,
             attention_mask=F.pad(seen, (size, 0), value=True).long(),
-            position_ids=places,
+            position_ids=positions,
             past_key_values=cache,
             use_cache=True,
             logits_to_keep=last,
         )
-        return found.logits[:, -last:], _kept(cache)
+        return output.logits[:, -last:], _cached(cache)
 
 
-class PretrainedSeq2Seq(_Library):
+class PretrainedSeq2Seq(_PretrainedModel):
     """An encoder-decoder model."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         super().__init__(checkpoint)
-        self.front, self.behind = checkpoint.around
+        self.front, self.behind = checkpoint.affixes
         starts = (self.library.config, self.library.generation_config)
-        found = [getattr(facts, "decoder_start_token_id", None) for facts in starts]
-        start = next((number for number in found if number is not None), None)
+        candidates = [getattr(facts, "decoder_start_token_id", None) for facts in starts]
+        start = next((number for number in candidates if number is not None), None)
         if start is None:
             raise checkpoint.error("has no decoder_start_token_id in its config.json")
         self.head = [start, *self.front]
 
     def hidden(self, batch: Batch) -> Tensor:
-        """(B, T, V) the checkpoint's own logits under the true response."""
+        """(B, T, V) the checkpoint's own logits with teacher forcing."""
         tokens, seen = self._source(batch)
         head = self._rows(self.head, len(batch))
         inputs = torch.cat([head, self.numbers(batch.inputs[:, 1:])], 1)
-        found = self.library(input_ids=tokens, attention_mask=seen, decoder_input_ids=inputs)
-        logits: Tensor = found.logits[:, len(self.head) - 1 :]
+        output = self.library(input_ids=tokens, attention_mask=seen, decoder_input_ids=inputs)
+        logits: Tensor = output.logits[:, len(self.head) - 1 :]
         return logits
 
     def start(self, batch: Batch) -> State:
@@ -204,15 +206,15 @@ class PretrainedSeq2Seq(_Library):
         inputs = self._rows(self.head, len(tokens)) if first else self.numbers(tokens)[:, None]
         past = ((), ()) if first else state.row
         cache = EncoderDecoderCache(*(DynamicCache(part or None) for part in past))
-        found = self.library(
+        output = self.library(
             encoder_outputs=BaseModelOutput(last_hidden_state=memory),
             attention_mask=seen,
             decoder_input_ids=inputs,
             past_key_values=cache,
             use_cache=True,
         )
-        row = _kept(cache.self_attention_cache), _kept(cache.cross_attention_cache)
-        logits = self.numbers.ours(found.logits[:, -1])
+        row = _cached(cache.self_attention_cache), _cached(cache.cross_attention_cache)
+        logits = self.numbers.to_suite(output.logits[:, -1])
         return logits, replace(state, row=row, length=state.length + 1)
 
     def _source(self, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -223,31 +225,31 @@ class PretrainedSeq2Seq(_Library):
         ends = real.sum(1, keepdim=True) + torch.arange(len(self.behind), device=tokens.device)
         tokens = torch.cat([front, tokens.scatter(1, ends, behind)], 1)
         length = real.sum(1, keepdim=True) + len(self.front) + len(self.behind)
-        places = torch.arange(tokens.shape[1], device=tokens.device)
-        return tokens, (places < length).long()
+        positions = torch.arange(tokens.shape[1], device=tokens.device)
+        return tokens, (positions < length).long()
 
     def _rows(self, numbers: Sequence[int], count: int) -> Tensor:
-        device = self.numbers.theirs.device
+        device = self.numbers.checkpoint_ids.device
         return torch.tensor(numbers, dtype=torch.long, device=device).expand(count, len(numbers))
 
 
-def _kept(cache: Any) -> list[KeysValues]:
+def _cached(cache: Any) -> list[KeysValues]:
     return [(layer.keys, layer.values) for layer in cache.layers]
 
 
-def _once(module: nn.Module, state: dict[str, Tensor], prefix: str, facts: Any) -> None:
+def _drop_tied(module: nn.Module, state: dict[str, Tensor], prefix: str, facts: Any) -> None:
     # Tied weights are kept once: a safetensors file holds no tensor twice.
-    for name, kept in _tied(state).items():
-        if name != kept:
+    for name, first in _tied(state).items():
+        if name != first:
             del state[name]
 
 
-def _again(module: nn.Module, state: dict[str, Tensor], *facts: Any) -> None:
-    # The names that `_once` left out.
-    own = [*module.named_parameters(remove_duplicate=False)]
-    for name, kept in _tied(dict(own)).items():
-        if kept in state:
-            state.setdefault(name, state[kept])
+def _restore_tied(module: nn.Module, state: dict[str, Tensor], *facts: Any) -> None:
+    # The names that `_drop_tied` left out.
+    parameters = [*module.named_parameters(remove_duplicate=False)]
+    for name, first in _tied(dict(parameters)).items():
+        if first in state:
+            state.setdefault(name, state[first])
 
 
 def _tied(tensors: Mapping[str, Tensor]) -> dict[str, str]:

@@ -14,8 +14,8 @@ from dialbench.neural.model import DialogueModel
 from dialbench.neural.training import Trainer
 from dialbench.records import Context, Split
 
-from .checkpoint import Checkpoint, Pieces
-from .model import demand_positions, pretrained
+from .checkpoint import Checkpoint, SubwordVocabulary
+from .model import pretrained, require_positions
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class TuningConfig(NeuralConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.demand_positive("tuning_rate", "tuning_epochs")
+        self.require_positive("tuning_rate", "tuning_epochs")
         if not self.weights and not self.tune:
             raise ValueError("tune=false needs weights=FOLDER")
 
@@ -68,7 +68,7 @@ class TunedAdapter(NeuralAdapter):
         if not config.weights:
             return {}
         checkpoint = cls.open(config)
-        demand_positions(checkpoint, config.context_tokens, config.response_tokens)
+        require_positions(checkpoint, config.context_tokens, config.response_tokens)
         return {"weights": checkpoint.checksum}
 
     @classmethod
@@ -94,15 +94,15 @@ class TunedAdapter(NeuralAdapter):
         """Fine-tunes, from the last finished epoch in `run.folder`, or takes it as it is."""
         if not self.config.weights:
             return super().fit(train, valid, run)
-        self.vocabulary = Pieces(self.open(self.config))
-        model = self._fresh_model(run)
+        self.vocabulary = SubwordVocabulary(self.open(self.config))
+        model = self._new_model(run)
         if self.config.tune:
             if not len(train) or not len(valid):
                 raise SystemFailed("there are no examples to learn from", where="training")
             data = self._encode(train), self._encode(valid)
             config, decay = self.config.tuning(), self.config.tuning_decay
             self.history = Trainer(model, *data, config, run, weight_decay=decay).fit()
-        self.warn(run)
+        self.report_warnings(run)
         return None
 
     def save(self, folder: Path) -> None:
@@ -119,7 +119,7 @@ class TunedAdapter(NeuralAdapter):
         if self.config.tune:
             self = super().load(folder, config)  # type: ignore[assignment]
         else:
-            self._fresh_model(Run(0))
+            self._new_model(Run(0))
         if self.config.weights:
-            self.vocabulary = Pieces(cls.open(self.config))
+            self.vocabulary = SubwordVocabulary(cls.open(self.config))
         return self

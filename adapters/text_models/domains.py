@@ -15,9 +15,9 @@ from dialbench.neural.data import Ragged
 
 from .tfidf import Rows, TfIdf
 
-_ROUNDS = 100
+_MAX_ROUNDS = 100
 _STEPS = 200
-_SAME = 1e-9  # squared distances below are rounding
+_ROUNDING = 1e-9  # squared distances below are rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +43,10 @@ class Domains:
         """
         tfidf = TfIdf.fit(texts, features)
         rows = tfidf.rows(texts)
-        found = clusters(rows, len(tfidf.features), count, seed)
-        return cls(tfidf, *regression(rows, len(tfidf.features), found)), found
+        clusters_of_texts = clusters(rows, len(tfidf.features), count, seed)
+        return cls(
+            tfidf, *regression(rows, len(tfidf.features), clusters_of_texts)
+        ), clusters_of_texts
 
     def __len__(self) -> int:
         return len(self.bias)
@@ -66,9 +68,9 @@ class Domains:
         Raises:
             StorageError: the file is damaged.
         """
-        found, _ = checkpoint.read(path)
-        tfidf = TfIdf(found["features"].numpy(), found["weights"].numpy())
-        return cls(tfidf, found["table"], found["bias"])
+        tensors, _ = checkpoint.read(path)
+        tfidf = TfIdf(tensors["features"].numpy(), tensors["weights"].numpy())
+        return cls(tfidf, tensors["table"], tensors["bias"])
 
 
 def clusters(rows: Rows, features: int, count: int, seed: int) -> Tensor:
@@ -82,17 +84,17 @@ def clusters(rows: Rows, features: int, count: int, seed: int) -> Tensor:
         count: how many clusters; fewer where there are fewer distinct vectors.
         seed: from which the first centres derive.
     """
-    centres = _spread(rows, features, count, np.random.default_rng(seed))  # (F, k)
-    found = _distances(rows, centres).argmin(1)
-    for _ in range(_ROUNDS):
-        sizes = torch.bincount(found, minlength=centres.shape[1])
-        means = rows.sums(found, len(sizes), features) / sizes.clamp(min=1)
+    centres = _kmeans_plus_plus(rows, features, count, np.random.default_rng(seed))  # (F, k)
+    assignment = _distances(rows, centres).argmin(1)
+    for _ in range(_MAX_ROUNDS):
+        sizes = torch.bincount(assignment, minlength=centres.shape[1])
+        means = rows.sums(assignment, len(sizes), features) / sizes.clamp(min=1)
         centres = torch.where(sizes > 0, means, centres)
         nearest = _distances(rows, centres).argmin(1)
-        if torch.equal(nearest, found):
+        if torch.equal(nearest, assignment):
             break
-        found = nearest
-    _, numbered = np.unique(found.numpy(), return_inverse=True)
+        assignment = nearest
+    _, numbered = np.unique(assignment.numpy(), return_inverse=True)
     return torch.from_numpy(numbered)
 
 
@@ -101,7 +103,7 @@ def _distances(rows: Rows, centres: Tensor) -> Tensor:
     return centres.square().sum(0) - 2 * (rows @ centres)
 
 
-def _spread(rows: Rows, features: int, count: int, random: np.random.Generator) -> Tensor:
+def _kmeans_plus_plus(rows: Rows, features: int, count: int, random: np.random.Generator) -> Tensor:
     # K-means++: a row becomes a centre with a chance that grows as its squared distance to those
     # already drawn.
     squares = replace(rows, values=rows.values.square())
@@ -110,7 +112,7 @@ def _spread(rows: Rows, features: int, count: int, random: np.random.Generator) 
     away = torch.full_like(lengths, torch.inf)
     while len(centres) < count:
         latest = lengths + _distances(rows, centres[-1][:, None]).squeeze(1)
-        away = torch.minimum(away, latest.masked_fill(latest < _SAME, 0.0))
+        away = torch.minimum(away, latest.masked_fill(latest < _ROUNDING, 0.0))
         if not away.any():
             break
         chances = (away / away.sum()).numpy()

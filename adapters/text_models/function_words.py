@@ -83,7 +83,7 @@ class FunctionWords:
         """
         responses = Counter(example.references[0] for example in train if example.references)
         counts = count_words(train)
-        folder = found(tags, data)
+        folder = tagger_folder(tags, data)
         function = (
             set(_CLOSED.split())
             if folder is None
@@ -105,7 +105,7 @@ def is_mark(word: str) -> bool:
     return not any(character.isalnum() for character in word)
 
 
-def found(tags: Tags, data: Path | None = None) -> Path | None:
+def tagger_folder(tags: Tags, data: Path | None = None) -> Path | None:
     """Where the tagger to be used lies; None where the closed list serves.
 
     Raises:
@@ -125,9 +125,9 @@ def identity(tags: Tags, data: Path | None = None) -> Mapping[str, Any]:
     """What function words depend on outside the corpus: the tagger's checksum, or the list.
 
     Raises:
-        InputError: as `found`.
+        InputError: as `tagger_folder`.
     """
-    folder = found(tags, data)
+    folder = tagger_folder(tags, data)
     return {"tagger": "closed" if folder is None else tagger.checksum(folder)}
 
 

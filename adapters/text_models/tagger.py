@@ -90,7 +90,7 @@ class Tagger:
         classes, tagdict, weights = (_read(_file(folder, part)) for part in _PARTS)
         if not (_strings(classes) and isinstance(tagdict, dict) and isinstance(weights, dict)):
             raise _damaged(folder, "not a tagger's JSON")
-        values = [value for said in weights.values() for value in dict(said).values()]
+        values = [value for tag_weights in weights.values() for value in dict(tag_weights).values()]
         if not (_strings(tagdict.values()) and all(isinstance(v, int | float) for v in values)):
             raise _damaged(folder, "not a tagger's JSON")
         return cls(classes, tagdict, weights)
@@ -101,8 +101,8 @@ class Tagger:
         around = [*start, *map(_normal, words), *end]
         before, last = start
         tags = []
-        for place, word in enumerate(words):
-            tag = self.tagdict.get(word) or self._best(_features(place, word, around, before, last))
+        for index, word in enumerate(words):
+            tag = self.tagdict.get(word) or self._best(_features(index, word, around, before, last))
             tags.append(tag)
             before, last = tag, before
         return tags
@@ -115,9 +115,9 @@ class Tagger:
         return max(self.classes, key=lambda tag: (scores[tag], tag))
 
 
-def _features(place: int, word: str, around: Sequence[str], before: str, last: str) -> list[str]:
+def _features(index: int, word: str, around: Sequence[str], before: str, last: str) -> list[str]:
     # `before` and `last` are the tags of the word before and of the one before that.
-    two_back, back, here, then, two_on = around[place : place + 5]
+    two_back, back, here, then, two_on = around[index : index + 5]
     return [
         "bias",
         f"i suffix {word[-3:]}",

@@ -81,25 +81,26 @@ class Topics:
     @cached_property
     def logs(self) -> Floats:
         """(V, T) log-probabilities of a word in a message of each topic, from either source."""
-        own = (self.words + _BETA) / (self.words + _BETA).sum(1, keepdims=True)
-        shared = (self.background + _BETA) / (self.background + _BETA).sum()
-        drawn, rest = self.words.sum() + _GAMMA, self.background.sum() + _GAMMA
-        found: Floats = np.log((drawn * own + rest * shared) / (drawn + rest)).T
-        return found
+        topic_share = (self.words + _BETA) / (self.words + _BETA).sum(1, keepdims=True)
+        background_share = (self.background + _BETA) / (self.background + _BETA).sum()
+        from_topics, from_background = self.words.sum() + _GAMMA, self.background.sum() + _GAMMA
+        weighted = from_topics * topic_share + from_background * background_share
+        logs: Floats = np.log(weighted / (from_topics + from_background)).T
+        return logs
 
     @cached_property
     def prior(self) -> Floats:
         """(T,) log-probabilities of the topic of a message of which nothing is known."""
         shares = self.messages + _ALPHA_SUM / len(self.messages)
-        found: Floats = np.log(shares / shares.sum())
-        return found
+        logs: Floats = np.log(shares / shares.sum())
+        return logs
 
     @cached_property
     def of_words(self) -> Floats:
         """(V, T) p(topic | word), rows that sum to 1."""
         joint = (self.words + _BETA).T
-        found: Floats = joint / joint.sum(1, keepdims=True)
-        return found
+        shares: Floats = joint / joint.sum(1, keepdims=True)
+        return shares
 
     def best(self, count: int) -> list[list[int]]:
         """For each topic the numbers of its `count` most frequent words, most frequent first.
@@ -143,7 +144,7 @@ class Sampler:
 
     Attributes:
         topic: (M,) the topic of each message.
-        own: (tokens,) whether each word comes from the topic of its message.
+        from_topic: (tokens,) whether each word comes from the topic of its message.
     """
 
     def __init__(
@@ -153,7 +154,7 @@ class Sampler:
         self.random = np.random.default_rng(seed)
         self.alpha = _ALPHA_SUM / topics
         self.topic = self.random.integers(topics, size=len(messages))
-        self.own = self.random.random(len(messages.words.values)) < 0.5
+        self.from_topic = self.random.random(len(messages.words.values)) < 0.5
         dialogues = int(messages.dialogues.max(initial=-1)) + 1
         self.shares = np.zeros((dialogues, topics))  # messages of each topic in each dialogue
         self.words = np.zeros((vocabulary, topics))
@@ -177,17 +178,17 @@ class Sampler:
     def _count(self, block: _Block, sign: float) -> None:
         topic = self.topic[block.rows]
         np.add.at(self.shares, (block.dialogues, topic), sign)
-        self._count_words(block.words, topic[block.members], self.own[block.places], sign)
+        self._count_words(block.words, topic[block.members], self.from_topic[block.places], sign)
 
-    def _count_words(self, words: Ints, z: Ints, own: NDArray[np.bool_], sign: float) -> None:
-        np.add.at(self.words, (words[own], z[own]), sign)
-        np.add.at(self.background, words[~own], sign)
+    def _count_words(self, words: Ints, z: Ints, is_topic: NDArray[np.bool_], sign: float) -> None:
+        np.add.at(self.words, (words[is_topic], z[is_topic]), sign)
+        np.add.at(self.background, words[~is_topic], sign)
 
     def _draw_topics(self, block: _Block) -> Ints:
         # p(z | rest) of each message, its words' sources as they are: the words drawn from z come
         # one after the other, so that each counts for those behind it.
-        own = self.own[block.places]
-        words, members = block.words[own], block.members[own]
+        is_topic = self.from_topic[block.places]
+        words, members = block.words[is_topic], block.members[is_topic]
         earlier = _ranks(members * self.V + words)  # the same word of the same message
         before = _ranks(members)  # any word of the same message
         totals = self.words.sum(0) + self.V * _BETA
@@ -205,15 +206,15 @@ class Sampler:
         for column in block.columns:
             words, z = block.words[column], topic[block.members[column]]
             places = block.places[column]
-            self._count_words(words, z, self.own[places], -1.0)
+            self._count_words(words, z, self.from_topic[places], -1.0)
             totals, shared = self.words.sum(0), self.background.sum()
             from_topic = (self.words[words, z] + _BETA) / (totals[z] + self.V * _BETA)
             from_topic *= totals.sum() + _GAMMA
             from_all = (self.background[words] + _BETA) / (shared + self.V * _BETA)
             from_all *= shared + _GAMMA
             draws = self.random.random(len(words)) * (from_topic + from_all)
-            self.own[places] = draws < from_topic
-            self._count_words(words, z, self.own[places], 1.0)
+            self.from_topic[places] = draws < from_topic
+            self._count_words(words, z, self.from_topic[places], 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,17 +255,17 @@ def _ranks(keys: Ints) -> Ints:
     sorted_keys = keys[order]
     first = np.flatnonzero(np.diff(sorted_keys, prepend=-1))
     runs = np.repeat(first, np.diff(first, append=len(keys)))
-    found = np.empty(len(keys), np.int64)
-    found[order] = np.arange(len(keys)) - runs
-    return found
+    ranks = np.empty(len(keys), np.int64)
+    ranks[order] = np.arange(len(keys)) - runs
+    return ranks
 
 
 def _draw(logs: Floats, random: np.random.Generator) -> Ints:
     """A column for each row of (B, T) unnormalised log-probabilities."""
-    mass = np.exp(logs - logs.max(1, keepdims=True)).cumsum(1)
-    target = random.random(len(mass)) * mass[:, -1]
-    found: Ints = (mass <= target[:, None]).sum(1)
-    return found
+    cumulative = np.exp(logs - logs.max(1, keepdims=True)).cumsum(1)
+    target = random.random(len(cumulative)) * cumulative[:, -1]
+    columns: Ints = (cumulative <= target[:, None]).sum(1)
+    return columns
 
 
 def fit(messages: Messages, topics: int, vocabulary: int, sweeps: int, seed: int) -> Topics:

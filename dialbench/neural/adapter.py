@@ -28,7 +28,7 @@ from dialbench.neural.decoding import decode
 from dialbench.neural.devices import Precision, autocast, describe, dtype_of
 from dialbench.neural.model import DialogueModel, count_parameters
 from dialbench.neural.randomness import seed_of
-from dialbench.neural.training import History, Schedule, Trainer, unheard
+from dialbench.neural.training import History, Schedule, Trainer, context_ignored_warning
 from dialbench.records import Context, Decoding, Split
 from dialbench.text.tokenizer import detokenize
 from dialbench.text.vocabulary import SPECIALS, Vocabulary
@@ -70,24 +70,24 @@ class NeuralConfig:
     answer_batch: int = 64
 
     def __post_init__(self) -> None:
-        self.demand_positive("vocabulary", "context_tokens", "response_tokens", "batch_size")
-        self.demand_positive("epochs", "learning_rate", "clip", "patience", "answer_batch")
-        self.demand_positive("min_count")
-        self.demand_not_negative("warmup", "epoch_updates")
+        self.require_positive("vocabulary", "context_tokens", "response_tokens", "batch_size")
+        self.require_positive("epochs", "learning_rate", "clip", "patience", "answer_batch")
+        self.require_positive("min_count")
+        self.require_not_negative("warmup", "epoch_updates")
 
-    def demand_positive(self, *names: str) -> None:
+    def require_positive(self, *names: str) -> None:
         """Raises ValueError unless these options are above 0."""
         for name in names:
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be above 0")
 
-    def demand_not_negative(self, *names: str) -> None:
+    def require_not_negative(self, *names: str) -> None:
         """Raises ValueError unless these options are 0 or above."""
         for name in names:
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must be at least 0")
 
-    def demand_rate(self, name: str) -> None:
+    def require_rate(self, name: str) -> None:
         """Raises ValueError unless this option can be the rate of a dropout."""
         if not 0.0 <= getattr(self, name) < 1.0:
             raise ValueError(f"{name} must be at least 0 and below 1")
@@ -130,9 +130,9 @@ class NeuralAdapter(Adapter):
             raise SystemFailed("there are no examples to learn from", where="training")
         self.vocabulary = self.known_words(train)
         self.examples = self._encode(train)
-        model = self._fresh_model(run)
+        model = self._new_model(run)
         self.history = self.trainer(model, self.examples, self._encode(valid), run).fit()
-        self.warn(run)
+        self.report_warnings(run)
 
     def known_words(self, train: Split) -> Vocabulary:
         """The words that this system will know."""
@@ -146,12 +146,12 @@ class NeuralAdapter(Adapter):
         """What belongs under every table with this system, once `history` is complete."""
         return []
 
-    def warn(self, run: Run) -> None:
+    def report_warnings(self, run: Run) -> None:
         """Says `warnings`, and whether the model hardly hears its context."""
-        for text in [*unheard(self.history), *self.warnings()]:
+        for text in [*context_ignored_warning(self.history), *self.warnings()]:
             run.progress.warn(text)
 
-    def _fresh_model(self, run: Run) -> DialogueModel:
+    def _new_model(self, run: Run) -> DialogueModel:
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed_of(run.seed, "weights"))
             self.model = self.build_model(len(self.vocabulary))
@@ -192,14 +192,14 @@ class NeuralAdapter(Adapter):
         if self.model is None:
             raise SystemFailed("it was not trained", where=self.name)
         checkpoint.write(folder / "model.safetensors", self.model.state_dict(), vars(self.history))
-        self.save_words(folder)
+        self.save_vocabulary(folder)
 
-    def save_words(self, folder: Path) -> None:
+    def save_vocabulary(self, folder: Path) -> None:
         """Writes what must be known of the words before the model can be built."""
         write_words(folder / "vocabulary.json", self.vocabulary.words[len(SPECIALS) :])
 
-    def load_words(self, folder: Path) -> None:
-        """Reads what `save_words` wrote.
+    def load_vocabulary(self, folder: Path) -> None:
+        """Reads what `save_vocabulary` wrote.
 
         Raises:
             InputError: it is not there or damaged.
@@ -210,7 +210,7 @@ class NeuralAdapter(Adapter):
     def load(cls, folder: Path, config: Any = None) -> NeuralAdapter:
         """The system that `save` wrote, with the config it was trained with."""
         self = cls(config)
-        self.load_words(folder)
+        self.load_vocabulary(folder)
         tensors, numbers = checkpoint.read(folder / "model.safetensors")
         self.history = History(**numbers)
         self.model = self.build_model(len(self.vocabulary))

@@ -1,4 +1,4 @@
-"""A split as flat integer arrays, and batches cut from them without touching text again."""
+"""Splits as flat integer arrays, and the batches made from them."""
 
 from __future__ import annotations
 
@@ -112,10 +112,10 @@ class Batch:
         ids: B example ids.
         source: (B, S) context tokens, PAD = 0 behind them.
         target: (B, T) response tokens with EOS, PAD behind them; (B, 0) when answering.
-        real: (R,) where real tokens stand in the flattened (B * T) target, ascending.
-        seed: from which random parts of this batch derive together with `ids` and `purpose`;
-            None in training, where the global generator serves.
-        purpose: "valid" or "infer", keeps the streams apart.
+        real: (R,) indices of the tokens that are no PAD in the flattened (B * T) target, ascending.
+        seed: with `ids` and `purpose` the seed of everything random in this batch; None in
+            training, which uses the global generator.
+        purpose: "valid" or "infer", so that their random streams differ.
         origin: the split and its rows that the batch was cut from.
     """
 
@@ -132,7 +132,7 @@ class Batch:
 
     @cached_property
     def turns(self) -> Turns:
-        """The context turns one by one; found when first asked for."""
+        """The context turns one by one, computed at first use."""
         if self.origin is None:
             raise ValueError("only a batch cut from a split knows its turns")
         return Turns(*(on_device(a, self.source.device) for a in _turns(*self.origin)))
@@ -147,9 +147,8 @@ class Batch:
 def build_vocabulary(train: Split, size: int, min_count: int = 1) -> Vocabulary:
     """The `size` most frequent words of the training dialogues.
 
-    Those that stand there fewer than `min_count` times are left to UNK, which without them is
-    hardly ever met in training and then costs dearly wherever a new word stands. Kept for the next
-    system of the same run.
+    Rarer ones than `min_count` become UNK, which would otherwise hardly occur in training and
+    then be badly predicted wherever a new word stands. Cached for the next system of the run.
     """
     counts = count_words(train)
     known = {word: times for word, times in counts.items() if times >= min_count}
@@ -190,16 +189,16 @@ def encode(
         response_tokens: how many tokens of a response are kept, EOS not counted.
     """
     numbers: dict[str, int] = {}
-    kept = [context or ("",) for context in contexts]
-    for text in chain(chain.from_iterable(kept), responses):
+    contexts_or_empty = [context or ("",) for context in contexts]
+    for text in chain(chain.from_iterable(contexts_or_empty), responses):
         numbers.setdefault(text, len(numbers))
     turns = Ragged.of([vocabulary.read(text) for text in numbers])
-    members = Ragged.of([[numbers[turn] for turn in context] for context in kept])
+    turn_numbers = Ragged.of([[numbers[turn] for turn in context] for context in contexts_or_empty])
     return Encoded(
         np.array([context.id for context in contexts], dtype=object),
         turns,
-        members,
-        _join(turns, members, context_tokens),
+        turn_numbers,
+        _join(turns, turn_numbers, context_tokens),
         _targets(turns, np.array([numbers[r] for r in responses], np.int64), response_tokens),
         context_tokens,
     )
@@ -209,7 +208,7 @@ def encode(
 def encode_split(
     split: Split, vocabulary: Vocabulary, context_tokens: int, response_tokens: int
 ) -> Encoded:
-    """`encode` for examples with their first reference as response; kept for the next system."""
+    """`encode` for examples with their first reference as response; cached for the next system."""
     data = encode(
         [example.as_context() for example in split],
         vocabulary,
@@ -222,27 +221,27 @@ def encode_split(
     return replace(data, dialogues=np.array(dialogues, np.int64))
 
 
-def exchanged(data: Encoded) -> Encoded:
-    """The same responses, each to the context of the example half a split away.
+def with_shuffled_contexts(data: Encoded) -> Encoded:
+    """The same responses, each with the context of the example half a split away.
 
-    Examples of one dialogue lie together, so that hardly any context is of the same dialogue.
+    Examples of one dialogue are neighbours, so hardly any context is of the same dialogue.
     """
     others = np.roll(np.arange(len(data)), len(data) // 2)
     source, contexts = data.source.take(others), data.contexts.take(others)
     return replace(data, source=source, contexts=contexts)
 
 
-def _join(turns: Ragged, members: Ragged, limit: int) -> Ragged:
+def _join(turns: Ragged, contexts: Ragged, limit: int) -> Ragged:
     closed = Ragged(
         np.insert(turns.values, turns.ends, SEP).astype(np.int32),
         turns.starts + np.arange(len(turns.starts)),
         turns.ends + np.arange(len(turns.ends)) + 1,
     )
-    joined = closed.take(members.values.astype(np.int64))
+    joined = closed.take(contexts.values.astype(np.int64))
     bounds = np.concatenate([[0], joined.ends])
-    starts, ends = bounds[members.starts], bounds[members.ends]
+    starts, ends = bounds[contexts.starts], bounds[contexts.ends]
     ends = np.maximum(ends - 1, starts)  # no SEP behind the last turn
-    # A context without a token still needs one to attend to.
+    # An empty context still needs one token to attend to.
     values = np.append(joined.values, np.int32(UNK))
     empty = ends == starts
     starts = np.where(empty, len(values) - 1, np.maximum(starts, ends - limit))
@@ -253,10 +252,10 @@ def _targets(turns: Ragged, rows: Ints, limit: int) -> Ragged:
     if not len(rows):
         return Ragged(np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.int64))
     cut = Ragged(turns.values, turns.starts, np.minimum(turns.ends, turns.starts + limit))
-    taken = cut.take(rows)
+    selected = cut.take(rows)
     shift = np.arange(len(rows))
-    values = np.insert(taken.values, taken.ends, EOS).astype(np.int32)
-    return Ragged(values, taken.starts + shift, taken.ends + shift + 1)
+    values = np.insert(selected.values, selected.ends, EOS).astype(np.int32)
+    return Ragged(values, selected.starts + shift, selected.ends + shift + 1)
 
 
 def make_batch(
@@ -265,7 +264,7 @@ def make_batch(
     """The examples `rows` as a batch on `device`."""
     learns = len(data.target.starts) > 0
     target = data.target.padded(rows) if learns else np.zeros((len(rows), 0), np.int64)
-    # Where the real tokens are is found here, since asking a GPU would wait for it.
+    # Computed on the CPU, since asking a GPU would wait for it.
     real = np.flatnonzero(target != PAD)
     ids = tuple(data.ids[rows])
     arrays = data.source.padded(rows), target, real
@@ -284,18 +283,18 @@ def on_device(array: Ints, device: str | torch.device) -> torch.Tensor:
 def _turns(data: Encoded, rows: Ints) -> tuple[Ints, Ints]:
     # The matrices of `Turns`. Each context is cut as `source` is, where a separator between two
     # turns counts as a token: systems that read turn by turn see the very words that others see.
-    taken = data.contexts.take(rows)
-    starts, ends = data.turns.starts[taken.values], data.turns.ends[taken.values]
-    until = np.cumsum(ends - starts + 1)
-    behind = np.repeat(until[taken.ends - 1], taken.lengths) - until  # tokens of later turns
-    kept = behind < data.limit
-    pairs = np.stack([taken.values, np.maximum(starts, ends - (data.limit - behind))], 1)[kept]
-    distinct, places = np.unique(pairs, axis=0, return_inverse=True)
+    chosen = data.contexts.take(rows)
+    starts, ends = data.turns.starts[chosen.values], data.turns.ends[chosen.values]
+    cumulative = np.cumsum(ends - starts + 1)  # tokens up to each turn, separators counted
+    later = np.repeat(cumulative[chosen.ends - 1], chosen.lengths) - cumulative
+    kept = later < data.limit
+    pairs = np.stack([chosen.values, np.maximum(starts, ends - (data.limit - later))], 1)[kept]
+    distinct, inverse = np.unique(pairs, axis=0, return_inverse=True)
     turns = Ragged(data.turns.values, distinct[:, 1], data.turns.ends[distinct[:, 0]])
-    lasts = np.cumsum(kept, dtype=np.int64)[taken.ends - 1]
+    last = np.cumsum(kept, dtype=np.int64)[chosen.ends - 1]
     # Numbered from 1, so that what pads the contexts becomes -1.
-    numbers = (places.reshape(-1) + 1).astype(np.int32)
-    contexts = Ragged(numbers, np.append(0, lasts[:-1]), lasts)
+    numbers = (inverse.reshape(-1) + 1).astype(np.int32)
+    contexts = Ragged(numbers, np.append(0, last[:-1]), last)
     return turns.padded(np.arange(len(distinct))), contexts.padded(np.arange(len(rows))) - 1
 
 
@@ -324,9 +323,9 @@ def update_rows(
     data: Encoded, batch_size: int, seed: int, first: int, count: int
 ) -> Iterator[Ints]:
     """The batches of the updates `first` (from 0) to `first + count - 1`, pass after pass."""
-    a_pass = -(-len(data) // batch_size)
+    batches_per_pass = -(-len(data) // batch_size)
     while count > 0:
-        number, start = divmod(first, a_pass)
+        number, start = divmod(first, batches_per_pass)
         rows = training_rows(data, batch_size, seed, number + 1)[start : start + count]
         yield from rows
         first, count = first + len(rows), count - len(rows)

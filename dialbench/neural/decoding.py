@@ -18,8 +18,8 @@ from dialbench.neural.randomness import uniforms
 from dialbench.records import Decoding
 from dialbench.text.vocabulary import BOS, EOS, PAD, SEP, UNK
 
-_NEVER = (PAD, UNK, BOS, SEP)
-_HEAD = 1_024
+_NEVER_GENERATED = (PAD, UNK, BOS, SEP)
+_LIKELIEST = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,10 @@ def decode(model: DialogueModel, batch: Batch, decoding: Decoding, limit: int) -
     if decoding.method == "beam":
         best = beam_search(model, batch, int(decoding.value), limit)
         return [list(hypotheses[0].tokens) for hypotheses in best]
-    return _one_by_one(model, batch, decoding, limit)
+    return _decode_token_by_token(model, batch, decoding, limit)
 
 
-def _one_by_one(
+def _decode_token_by_token(
     model: DialogueModel, batch: Batch, decoding: Decoding, limit: int
 ) -> list[list[int]]:
     device = batch.source.device
@@ -69,30 +69,30 @@ def _one_by_one(
     for position in range(limit):
         logits, state = model.step(tokens, state)
         draw = None if draws is None else draws[active, position]
-        chosen = choose(_allowed(logits), decoding, draw)
+        chosen = choose(_mask_forbidden(logits), decoding, draw)
         tokens = torch.where(tokens.eq(EOS), EOS, chosen)  # what has ended stays ended
         words[active, position] = tokens
-        rows = tokens.ne(EOS).nonzero().squeeze(1)
-        if not len(rows):
+        unfinished = tokens.ne(EOS).nonzero().squeeze(1)
+        if not len(unfinished):
             break
-        if _worth_dropping(len(rows), len(active)):
-            tokens, active, state = tokens[rows], active[rows], state.keep(rows)
-    return [_until_end(row) for row in words.tolist()]
+        if _should_drop_finished(len(unfinished), len(active)):
+            tokens, active, state = tokens[unfinished], active[unfinished], state.keep(unfinished)
+    return [_before_eos(row) for row in words.tolist()]
 
 
-def _worth_dropping(going: int, total: int) -> bool:
+def _should_drop_finished(going: int, total: int) -> bool:
     # Copying the state costs about as much as a step, so a quarter must have finished first.
     return going <= 0.75 * total
 
 
-def _until_end(row: list[int]) -> list[int]:
+def _before_eos(row: list[int]) -> list[int]:
     return row[: row.index(EOS)] if EOS in row else row
 
 
-def _allowed(logits: Tensor) -> Tensor:
+def _mask_forbidden(logits: Tensor) -> Tensor:
     # Written over, as `DialogueModel.step` says; one column at a time needs no index on a GPU.
     logits = logits.float() if logits.dtype != torch.float64 else logits
-    for word in _NEVER:
+    for word in _NEVER_GENERATED:
         logits[:, word] = -torch.inf
     return logits
 
@@ -111,28 +111,30 @@ def choose(logits: Tensor, decoding: Decoding, draw: Tensor | None) -> Tensor:
     if draw is None:
         return logits.argmax(-1)
     temperature = decoding.value if decoding.method == "sample" else 1.0
-    mass = (logits.double() / temperature).softmax(-1)
+    probabilities = (logits.double() / temperature).softmax(-1)
     if decoding.method == "top-k":
-        mass = _only(mass, *mass.topk(min(int(decoding.value), mass.shape[-1])))
+        probabilities = _keep_only(
+            probabilities, *probabilities.topk(min(int(decoding.value), probabilities.shape[-1]))
+        )
     elif decoding.method == "top-p":
-        mass = _only(mass, *_nucleus(mass, decoding.value))
+        probabilities = _keep_only(probabilities, *_nucleus(probabilities, decoding.value))
     # The first word whose cumulative mass exceeds the draw: never one without mass.
-    cumulative = mass.cumsum(-1)
-    target = draw[:, None] * cumulative[:, -1:]
-    return torch.searchsorted(cumulative, target, right=True).squeeze(-1)
+    cumulative = probabilities.cumsum(-1)
+    threshold = draw[:, None] * cumulative[:, -1:]
+    return torch.searchsorted(cumulative, threshold, right=True).squeeze(-1)
 
 
-def _only(mass: Tensor, kept: Tensor, words: Tensor) -> Tensor:
-    return torch.zeros_like(mass).scatter_(-1, words, kept)
+def _keep_only(probabilities: Tensor, kept: Tensor, words: Tensor) -> Tensor:
+    return torch.zeros_like(probabilities).scatter_(-1, words, kept)
 
 
-def _nucleus(mass: Tensor, p: float) -> tuple[Tensor, Tensor]:
+def _nucleus(probabilities: Tensor, p: float) -> tuple[Tensor, Tensor]:
     # The fewest words that together reach p, by falling mass; the others' mass is zero.
-    kept, words = mass.topk(min(_HEAD, mass.shape[-1]))
+    kept, words = probabilities.topk(min(_LIKELIEST, probabilities.shape[-1]))
     if bool((kept.sum(-1) < p).any()):  # rarely: sorting all words is slow
-        kept, words = mass.sort(descending=True)
-    before = kept.cumsum(-1) - kept
-    return kept.masked_fill(before >= p, 0.0), words
+        kept, words = probabilities.sort(descending=True)
+    mass_before = kept.cumsum(-1) - kept
+    return kept.masked_fill(mass_before >= p, 0.0), words
 
 
 @torch.no_grad()
@@ -149,49 +151,55 @@ def beam_search(
     state = model.start(batch).widen(width)
     sums = torch.full((size, width), -torch.inf, dtype=torch.float64, device=device)
     sums[:, 0] = 0.0  # all beams of an example start alike: only one may branch
-    places = torch.full((size, 1), width, device=device)
+    free_beams = torch.full((size, 1), width, device=device)
     history = torch.empty(size, width, 0, dtype=torch.long, device=device)
     tokens = torch.full((size * width,), BOS, device=device)
     active = list(range(size))
-    found: list[list[Hypothesis]] = [[] for _ in range(size)]
+    finished: list[list[Hypothesis]] = [[] for _ in range(size)]
     for length in range(1, limit + 1):
         logits, state = model.step(tokens, state)
-        sums, parents, words = _best(_allowed(logits).log_softmax(-1), sums)
-        sums = sums.masked_fill(torch.arange(width, device=device) >= places, -torch.inf)
+        sums, parents, words = _best_continuations(_mask_forbidden(logits).log_softmax(-1), sums)
+        sums = sums.masked_fill(torch.arange(width, device=device) >= free_beams, -torch.inf)
         history = history.gather(1, parents[:, :, None].expand(-1, -1, length - 1))
         history = torch.cat([history, words[:, :, None]], -1)
         ended = sums.isfinite() & (words.eq(EOS) if length < limit else True)
-        _collect(found, active, sums, history, ended)
-        places = places - ended.sum(1, keepdim=True)
+        _collect_finished(finished, active, sums, history, ended)
+        free_beams = free_beams - ended.sum(1, keepdim=True)
         sums = sums.masked_fill(ended, -torch.inf)
-        going = sums.isfinite().any(1).nonzero().squeeze(1)
-        if not len(going):
+        unfinished = sums.isfinite().any(1).nonzero().squeeze(1)
+        if not len(unfinished):
             break
         rows = torch.arange(len(active), device=device)[:, None] * width + parents
         state = state.reorder(rows.flatten())
-        if _worth_dropping(len(going), len(active)):
-            state, sums, history = state.keep(going), sums[going], history[going]
-            places, active = places[going], [active[i] for i in going.tolist()]
+        if _should_drop_finished(len(unfinished), len(active)):
+            state, sums, history = state.keep(unfinished), sums[unfinished], history[unfinished]
+            free_beams, active = free_beams[unfinished], [active[i] for i in unfinished.tolist()]
         tokens = history[:, :, -1].flatten()
-    return [sorted(hypotheses, key=lambda h: -h.score) for hypotheses in found]
+    return [sorted(hypotheses, key=lambda h: -h.score) for hypotheses in finished]
 
 
-def _best(scores: Tensor, sums: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _best_continuations(scores: Tensor, sums: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     # The best `width` continuations of the beams (B, width), best first: sums, parent beams, words.
     # None can lie outside the best `width` of its own beam.
     width = sums.shape[1]
     count = min(width, scores.shape[-1])
-    own, words = scores.topk(count)  # (B * width, count)
-    totals = own.view(-1, width, count) + sums[:, :, None]
+    word_scores, words = scores.topk(count)  # (B * width, count)
+    totals = word_scores.view(-1, width, count) + sums[:, :, None]
     sums, index = totals.flatten(1).topk(width)
     return sums, index // count, words.view(len(sums), -1).gather(1, index)
 
 
-def _collect(
-    found: list[list[Hypothesis]], active: list[int], sums: Tensor, history: Tensor, ended: Tensor
+def _collect_finished(
+    finished: list[list[Hypothesis]],
+    active: list[int],
+    sums: Tensor,
+    history: Tensor,
+    ended: Tensor,
 ) -> None:
-    where = ended.nonzero(as_tuple=True)
-    entries = zip(where[0].tolist(), history[where].tolist(), sums[where].tolist(), strict=True)
+    positions = ended.nonzero(as_tuple=True)
+    entries = zip(
+        positions[0].tolist(), history[positions].tolist(), sums[positions].tolist(), strict=True
+    )
     for i, words, total in entries:
         tokens = tuple(words[:-1] if words[-1] == EOS else words)
-        found[active[i]].append(Hypothesis(tokens, total, len(words)))
+        finished[active[i]].append(Hypothesis(tokens, total, len(words)))

@@ -1,4 +1,4 @@
-"""What training and decoding ask of every model: a loss, a start and a step."""
+"""The interface of every model to training and decoding: a loss, a start and a step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dialbench.neural.data import Batch
 
 @dataclass(frozen=True)
 class Losses:
-    """The loss of a batch and what it is made of.
+    """The loss of a batch and its parts.
 
     Attributes:
         total: scalar to minimise, for this batch alone: a mean over its target tokens, but for
@@ -50,19 +50,19 @@ class Losses:
         return by_token * share + self.by_example * (self.examples / examples)
 
 
-def _map(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
+def _map_tensors(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
     if isinstance(value, Tensor):
         return change(value)
     if isinstance(value, dict):
-        return {key: _map(item, change) for key, item in value.items()}
+        return {key: _map_tensors(item, change) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(_map(item, change) for item in value)
+        return type(value)(_map_tensors(item, change) for item in value)
     return value
 
 
 @dataclass(frozen=True)
 class State:
-    """What a decoder remembers between two tokens.
+    """The state of a decoder between two tokens.
 
     Beams of one example are `width` neighbouring rows. What belongs to the example (encoder
     outputs, its mask, weights drawn for it) is kept once however many beams there are.
@@ -72,7 +72,7 @@ class State:
         row: nested tensors, first dimension B * width; moved when beams are re-ordered.
         width: beams per example.
         length: tokens decoded so far.
-        shared: what all examples share.
+        shared: what is the same for all examples.
     """
 
     example: Any = None
@@ -83,12 +83,12 @@ class State:
 
     def widen(self, width: int) -> State:
         """Every row `width` times, for a state of width 1."""
-        row = _map(self.row, lambda t: t.repeat_interleave(width, 0))
+        row = _map_tensors(self.row, lambda t: t.repeat_interleave(width, 0))
         return replace(self, row=row, width=width)
 
     def reorder(self, rows: Tensor) -> State:
         """Rows replaced by `rows` (B * width,) of the same example."""
-        return replace(self, row=_map(self.row, lambda t: t.index_select(0, rows)))
+        return replace(self, row=_map_tensors(self.row, lambda t: t.index_select(0, rows)))
 
     def keep(self, examples: Tensor) -> State:
         """Only the examples `examples` (K,), with all their beams."""
@@ -96,8 +96,8 @@ class State:
         rows = (examples[:, None] * self.width + beams).flatten()
         return replace(
             self,
-            example=_map(self.example, lambda t: t.index_select(0, examples)),
-            row=_map(self.row, lambda t: t.index_select(0, rows)),
+            example=_map_tensors(self.example, lambda t: t.index_select(0, examples)),
+            row=_map_tensors(self.row, lambda t: t.index_select(0, rows)),
         )
 
 
@@ -107,35 +107,35 @@ class DialogueModel(nn.Module):
     Class attributes:
         criterion: the parts of the loss whose sum per target token is the validation loss.
         draws_weights: whether frozen weights are drawn anew for every epoch and context.
-        training_only: names of the parts that serve in training alone, never for an answer.
-        apart: names of the parts that learn from a loss of their own, without a weight in common
-            with the rest; their gradients are clipped apart.
-        tables: names of the buffers that another model gave: numbers of this one too, though
-            neither learnt with it nor drawn.
-        variational: whether `loss` reads the response by a posterior, so that answering, which does
-            not, makes its words less likely.
+        training_only: names of the parts that only training uses.
+        separately_clipped: names of the parts with a loss of their own and no weight in common with
+            the rest; their gradients are clipped separately.
+        fixed_tables: names of the buffers taken over from another model: parameters of this one
+            too, though neither trained with it nor drawn.
+        variational: whether `loss` uses a posterior that reads the response; then `answering_loss`
+            is higher.
     """
 
     criterion: ClassVar[tuple[str, ...]] = ("nll",)
     draws_weights: ClassVar[bool] = False
     training_only: ClassVar[tuple[str, ...]] = ()
-    apart: ClassVar[tuple[str, ...]] = ()
-    tables: ClassVar[tuple[str, ...]] = ()
+    separately_clipped: ClassVar[tuple[str, ...]] = ()
+    fixed_tables: ClassVar[tuple[str, ...]] = ()
     variational: ClassVar[bool] = False
 
     def begin_epoch(self, seed: int, epoch: int) -> None:
-        """Called before epoch `epoch` (from 1); where weights are drawn anew, it is done here."""
+        """Called before epoch `epoch` (from 1); models with random weights draw them here."""
 
     def loss(self, batch: Batch, step: int) -> Losses:
         """The loss at update `step` (from 0)."""
         raise NotImplementedError
 
     def logits(self, batch: Batch) -> Tensor:
-        """(B, T, V) under the true response, from where answering starts."""
+        """(B, T, V) with teacher forcing, from the state that responding starts from."""
         raise NotImplementedError
 
     def answering_loss(self, batch: Batch) -> Losses:
-        """The words' loss as answering meets them, latent variables drawn from their priors."""
+        """The loss of the words alone, latent variables drawn from their priors."""
         if not self.variational:
             return self.loss(batch, 0)
         return word_loss(self.logits(batch), nn.Identity(), batch)
@@ -178,14 +178,14 @@ class WordOutput(nn.Linear):
 
     @torch.no_grad()
     def start_from(self, vectors: Tensor) -> None:
-        """Starts from (V, inputs) vectors of mean square 1, spread as the weights are."""
-        there = vectors.any(1)
-        known = vectors[there].to(self.weight.device)
-        self.weight[there] = (known * self.weight.std()).to(self.weight)
+        """Initialises from (V, inputs) vectors of mean square 1, scaled to the weights' std."""
+        has_vector = vectors.any(1)
+        known = vectors[has_vector].to(self.weight.device)
+        self.weight[has_vector] = (known * self.weight.std()).to(self.weight)
 
 
 def precise_answers(output: nn.Module) -> AbstractContextManager[Any]:
-    """A block in which, outside training, nothing is multiplied in low precision."""
+    """A block that, outside training, multiplies in full precision."""
     if output.training:
         return nullcontext()
     return torch.autocast(next(output.parameters()).device.type, enabled=False)
@@ -195,7 +195,7 @@ def word_loss(hidden: Tensor, output: nn.Module, batch: Batch) -> Losses:
     """Negative log-likelihood of the response, mean over real target tokens.
 
     Args:
-        hidden: (B, T, n) decoder outputs under the true response.
+        hidden: (B, T, n) decoder outputs with teacher forcing.
         output: (R, n) -> (R, V) logits, computed for the R real tokens only.
         batch: gives the targets.
     """
@@ -205,33 +205,33 @@ def word_loss(hidden: Tensor, output: nn.Module, batch: Batch) -> Losses:
     return Losses(nll, {"nll": nll.detach() * len(real)}, len(real), len(batch))
 
 
-def count_for_answers(model: DialogueModel) -> int:
-    """Numbers in the model that answers depend on: without what only training needs."""
-    spare = [
+def count_for_responses(model: DialogueModel) -> int:
+    """The number of parameters that responses depend on, without those only training uses."""
+    unused = [
         number.numel()
         for name, number in (*model.named_parameters(), *model.named_buffers())
         if belongs(name, model.training_only)
     ]
-    return count_parameters(model)["parameters"] - sum(spare)
+    return count_parameters(model)["parameters"] - sum(unused)
 
 
 def belongs(name: str, parts: Sequence[str]) -> bool:
-    """Whether a parameter or buffer is one of these or lies in one of these modules."""
+    """Whether a parameter or buffer is one of `parts` or inside one of these modules."""
     return any(name == part or name.startswith(f"{part}.") for part in parts)
 
 
 def count_parameters(model: nn.Module) -> dict[str, int]:
-    """Numbers in the model: all, trained, and random (frozen, drawn anew); shared ones once.
+    """Parameter counts: all, trained, and random (frozen, drawn again); shared ones once.
 
-    All of them are these two and those of its `tables`.
+    All are the trained, the random and those of its `fixed_tables`.
     """
     trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
     frozen = sum(p.numel() for p in model.parameters() if not p.requires_grad)
     saved = model.state_dict().keys()
     random = frozen + sum(b.numel() for name, b in model.named_buffers() if name in saved)
-    given = sum(model.get_buffer(name).numel() for name in getattr(model, "tables", ()))
+    fixed = sum(model.get_buffer(name).numel() for name in getattr(model, "fixed_tables", ()))
     return {
-        "parameters": trained + random + given,
+        "parameters": trained + random + fixed,
         "trained_parameters": trained,
         "random_parameters": random,
     }

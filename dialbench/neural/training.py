@@ -1,8 +1,8 @@
-"""Training of every model alike: epochs, warm-up, clipping, early stopping, exact resume.
+"""The training loop of every model: epochs, warm-up, clipping, early stopping, exact resume.
 
 After every epoch one file holds the weights, the optimiser and the history, and every epoch
-seeds the generators anew, so that a killed run goes on where the last finished epoch left it, and
-on a CPU with the same number of threads ends in bit-identical weights.
+seeds the generators anew, so that a killed run resumes after the last finished epoch, and on
+a CPU with the same number of threads ends in bit-identical weights.
 """
 
 from __future__ import annotations
@@ -20,13 +20,20 @@ import torch
 from dialbench.adapter import Progress, Run
 from dialbench.errors import SystemFailed
 from dialbench.neural import checkpoint
-from dialbench.neural.data import Batch, Encoded, answering_rows, exchanged, make_batch, update_rows
+from dialbench.neural.data import (
+    Batch,
+    Encoded,
+    answering_rows,
+    make_batch,
+    update_rows,
+    with_shuffled_contexts,
+)
 from dialbench.neural.devices import Precision, autocast, dtype_of
 from dialbench.neural.model import DialogueModel, Losses, belongs
 from dialbench.neural.randomness import seed_of
 
 Schedule = Literal["linear", "constant"]
-HEARD = 0.01  # nats; the right context makes a word one percent more likely
+MIN_CONTEXT_GAIN = 0.01  # nats per word: the right context makes a word 1 % more likely
 
 
 class TrainingConfig(Protocol):
@@ -54,7 +61,7 @@ class TrainingConfig(Protocol):
 
 @dataclass
 class History:
-    """How far training is and how it went.
+    """The progress of training and its losses.
 
     Attributes:
         epoch: finished epochs.
@@ -78,28 +85,28 @@ class History:
 
     @property
     def context_gain(self) -> float | None:
-        """Nats a word that the right contexts save on `valid`; None where it was not measured."""
+        """Nats per word that the right contexts save on `valid`; None where it is not measured."""
         if not self.best_epoch or "valid_exchanged_loss" not in self.best:
             return None
-        own = self.best.get("valid_answering_loss", self.best["valid_loss"])
-        return self.best["valid_exchanged_loss"] - own
+        right_loss = self.best.get("valid_answering_loss", self.best["valid_loss"])
+        return self.best["valid_exchanged_loss"] - right_loss
 
 
-def unheard(history: History) -> list[str]:
-    """What to say of a system to which any context is as good as the right one."""
+def context_ignored_warning(history: History) -> list[str]:
+    """The warning that the model ignores its context, if it does."""
     gain = history.context_gain
-    if gain is None or gain >= HEARD:
+    if gain is None or gain >= MIN_CONTEXT_GAIN:
         return []
     return [
-        f"exchanging the contexts among the examples raises the loss by less than {HEARD} nat a"
-        " word: the answers hardly depend on them"
+        "it ignores its context: shuffling the contexts among the examples raises the loss by less"
+        f" than {MIN_CONTEXT_GAIN} nats per word"
     ]
 
 
 class Trainer:
     """Trains one model on one split.
 
-    A group of the optimiser's that holds `rate_scale` learns at so many times the rate.
+    A parameter group with `rate_scale` learns at that multiple of the rate.
 
     Args:
         model: freshly built; ends with the weights of its best epoch.
@@ -129,85 +136,89 @@ class Trainer:
             trained, lr=config.learning_rate, weight_decay=weight_decay, fused=True
         )
         self.history = History()
-        own = {name: belongs(name, model.apart) for name, _ in model.named_parameters()}
-        self._clipped = [
-            [p for name, p in model.named_parameters() if own[name] is apart]
-            for apart in sorted(set(own.values()))
-        ]
+        separate: dict[bool, list[torch.nn.Parameter]] = {}
+        for name, parameter in model.named_parameters():
+            separate.setdefault(belongs(name, model.separately_clipped), []).append(parameter)
+        self._clipped = [separate[key] for key in sorted(separate)]
 
     def fit(self) -> History:
-        """Trains to the end, from the last finished epoch if there is one.
+        """Trains until the stopping rule, resuming after the last finished epoch.
 
-        At the run's deadline the epoch under way ends early and is validated like any other.
+        At the run's deadline the current epoch ends early and is validated like any other.
 
         Raises:
-            SystemFailed: the loss is lost, or the deadline came before anything was learnt.
+            SystemFailed: the loss is not finite, or the deadline came before the first epoch ended.
         """
         self._resume()
         for device in self._cuda_devices():
             torch.cuda.reset_peak_memory_stats(device)
         with torch.random.fork_rng(devices=self._cuda_devices()):
-            while self._goes_on() and not self.run.overdue:
+            while self._should_continue() and not self.run.overdue:
                 self._epoch()
         if self.history.epoch:
             weights, numbers = checkpoint.read(self._best_file)
             checkpoint.restore(self.model, weights, self._best_file)
             if numbers and numbers["epoch"] > self.history.epoch:
-                # Killed before the rest of that epoch was kept, and overdue since.
+                # Killed before the rest of that epoch was saved, and overdue since.
                 self.history = History(**numbers)
         self._check_deadline()
         if self.history.epoch:
-            self.history.best.update(exchange(self.model, self.valid, self.config, self.run))
+            losses = shuffled_context_loss(self.model, self.valid, self.config, self.run)
+            self.history.best.update(losses)
         return self.history
 
     @property
     def epochs(self) -> int:
-        """The most epochs that there can be."""
+        """The maximum number of epochs."""
         return self.config.epochs
 
     @cached_property
     def average_batch(self) -> tuple[float, float]:
-        """Target tokens of a whole batch, on average, and its examples."""
+        """The mean number of target tokens of a full batch, and its number of examples."""
         size = float(self.config.batch_size)
         return size * float(self.train.target.lengths.mean()), size
 
     @property
     def epoch_length(self) -> int:
-        """The updates of an epoch: after them weights are validated, kept and drawn anew."""
-        a_pass = math.ceil(len(self.train) / self.config.batch_size)
-        return min(self.config.epoch_updates or a_pass, a_pass)
+        """Updates per epoch; then weights are validated, saved and, if random, drawn again."""
+        batches_per_pass = math.ceil(len(self.train) / self.config.batch_size)
+        return min(self.config.epoch_updates or batches_per_pass, batches_per_pass)
 
     @property
-    def steady(self) -> int:
-        """Updates before which the rate does not fall."""
+    def constant_rate_updates(self) -> int:
+        """Updates during which the rate does not fall."""
         return 0
 
     @property
-    def planned(self) -> int:
+    def planned_updates(self) -> int:
         """The updates of all epochs."""
         return self.epochs * self.epoch_length
 
-    def _goes_on(self) -> bool:
+    def _should_continue(self) -> bool:
         waited = self.history.epoch - self.history.best_epoch
         return self.history.epoch < self.epochs and waited < self.config.patience
 
     @property
     def untrained(self) -> bool:
-        """Whether no epoch has been finished that an answer could come from."""
+        """Whether no finished epoch could give a response yet."""
         return not self.history.epoch
 
     def _check_deadline(self) -> None:
-        """Says what the deadline has cost."""
+        """Warns that the deadline ended training.
+
+        Raises:
+            SystemFailed: no epoch was finished.
+        """
         history = self.history
         if self.run.deadline is None:
             return
         if self.untrained:
             raise SystemFailed(
-                "the deadline came before it had learnt anything",
+                "the deadline came before the end of the first epoch",
                 where="training",
                 hint="Allow more time, or train fewer systems.",
             )
-        if self._goes_on() or history.step < history.epoch * self.epoch_length:
+        if self._should_continue() or history.step < history.epoch * self.epoch_length:
             self.run.progress.warn(
                 f"training was stopped by the deadline in epoch {history.epoch} of at most"
                 f" {self.epochs}, after {history.step:,} updates"
@@ -221,7 +232,7 @@ class Trainer:
 
     def _epoch(self) -> None:
         number = self.history.epoch + 1
-        # A resumed epoch draws the same dropout masks and noise as an undisturbed one.
+        # A resumed epoch draws the same dropout masks and noise as an uninterrupted one.
         torch.manual_seed(seed_of(self.run.seed, "epoch", number))
         self.model.begin_epoch(self.run.seed, number)
         train = self._train_epoch(number)
@@ -235,7 +246,7 @@ class Trainer:
 
     def _finish(self, number: int, row: dict[str, float]) -> None:
         history, loss = self.history, row["valid_loss"]
-        _demand_finite(number, row["train_loss"], loss)
+        _require_finite(number, row["train_loss"], loss)
         history.epoch = number
         history.curve.append(row)
         if loss < history.best_loss:
@@ -247,11 +258,11 @@ class Trainer:
         size, updates = self.config.batch_size, self.epoch_length
         rows = update_rows(self.train, size, self.run.seed, self.history.step, updates)
         self.model.train()
-        sums = _Sums(self.model.criterion)
-        meter = _Meter(self.run.progress, number, self.epochs, updates)
+        sums = _LossSums(self.model.criterion)
+        meter = _ProgressMeter(self.run.progress, number, self.epochs, updates)
         for index, batch_rows in enumerate(rows):
             sums.add(self._update(batch_rows))
-            meter.tell(index + 1, sums)
+            meter.report(index + 1, sums)
             if self.run.overdue:
                 break
         return sums.means()
@@ -275,13 +286,13 @@ class Trainer:
         """The learning rate of the update number `history.step`, from 1.
 
         It rises in a straight line over the warm-up, and with `schedule=linear` then falls in one
-        that would be 0 after the last update planned.
+        that would be 0 after the last planned update.
         """
-        step, planned, warmup = self.history.step, self.planned, self.config.warmup
+        step, planned, warmup = self.history.step, self.planned_updates, self.config.warmup
         rising = warmup if warmup >= 1 else warmup * planned
         share = min(1.0, step / max(1.0, rising))
         if self.config.schedule == "linear":
-            falling = planned + 1 - max(rising, self.steady)
+            falling = planned + 1 - max(rising, self.constant_rate_updates)
             share = min(share, max(0, planned + 1 - step) / max(1.0, falling))
         return self.config.learning_rate * share
 
@@ -314,7 +325,7 @@ class Trainer:
         self.history = History(**numbers)
 
 
-def _demand_finite(epoch: int, *losses: float) -> None:
+def _require_finite(epoch: int, *losses: float) -> None:
     if not all(map(math.isfinite, losses)):
         raise SystemFailed(
             f"the loss is not finite in epoch {epoch}",
@@ -323,8 +334,8 @@ def _demand_finite(epoch: int, *losses: float) -> None:
         )
 
 
-class _Sums:
-    """Adds the parts of many batches and gives means per token and per example."""
+class _LossSums:
+    """Sums the parts of the loss over batches; gives means per token and per example."""
 
     def __init__(self, criterion: Sequence[str]) -> None:
         self.criterion = criterion
@@ -350,24 +361,24 @@ class _Sums:
         return {"loss": loss, "nll": sums["nll"] / max(1, self.tokens), **further}
 
 
-class _Meter:
-    """Reports the epoch's means so far twice a second, and stops a training that has lost its loss.
+class _ProgressMeter:
+    """Reports the epoch's mean losses twice a second, and stops training if they are not finite.
 
     Not at every step, since reading the loss waits for the GPU; not the last batch's loss, since
-    texts of one length are together in a batch and long ones have another loss than short ones.
+    batches hold responses of about one length, and the loss depends on the length.
     """
 
     def __init__(self, progress: Progress, epoch: int, epochs: int, steps: int) -> None:
         self.progress, self.epoch, self.epochs, self.steps = progress, epoch, epochs, steps
-        self.start = self.told = time.monotonic()
+        self.start = self.last_report = time.monotonic()
 
-    def tell(self, step: int, sums: _Sums) -> None:
+    def report(self, step: int, sums: _LossSums) -> None:
         now = time.monotonic()
-        if now - self.told < 0.5 and step < self.steps:
+        if now - self.last_report < 0.5 and step < self.steps:
             return
-        self.told = now
+        self.last_report = now
         loss = sums.means()["loss"]
-        _demand_finite(self.epoch, loss)
+        _require_finite(self.epoch, loss)
         self.progress.update(
             "train",
             epoch=self.epoch,
@@ -397,15 +408,15 @@ def evaluate(
 ) -> dict[str, float]:
     """Mean losses on a split.
 
-    What is random derives from `purpose` and the example ids; with None, the weights that the
-    epoch drew serve for every example. With `answering` they are those of the words alone, as
-    answering meets them.
+    Random parts are seeded by `purpose` and the example ids; with None, every example uses the
+    weights drawn for the epoch. With `answering` the loss is that of the words alone, latent
+    variables drawn from their priors.
 
     Returns:
         "loss" (the model's criterion per token), "nll" per token, and further parts per example.
     """
     model.eval()
-    sums = _Sums(("nll",) if answering else model.criterion)
+    sums = _LossSums(("nll",) if answering else model.criterion)
     dtype = dtype_of(config.precision, run.device)
     for batch in _batches(data, config.batch_size, run, purpose):
         with autocast(run.device, dtype):
@@ -413,17 +424,17 @@ def evaluate(
     return sums.means()
 
 
-def exchange(
+def shuffled_context_loss(
     model: DialogueModel, valid: Encoded, config: TrainingConfig, run: Run
 ) -> dict[str, float]:
-    """The loss on `valid` with contexts that belong to others.
+    """The loss on `valid` with each response given another example's context.
 
-    Latent variables are drawn from their priors, so that what the context is worth compares among
+    Latent variables are drawn from their priors, so that the value of the context compares among
     all systems: a posterior also reads the response.
 
     Returns:
         "valid_exchanged_loss", and for models with a posterior "valid_answering_loss", with the
-        right contexts; nothing where there is one example alone.
+        right contexts; nothing for a single example.
     """
     if len(valid) < 2:
         return {}
@@ -432,5 +443,5 @@ def exchange(
         losses = evaluate(model, data, config, run, "valid", answering=model.variational)
         return losses["loss"]
 
-    found = {"valid_exchanged_loss": loss_of(exchanged(valid))}
-    return found | ({"valid_answering_loss": loss_of(valid)} if model.variational else {})
+    shuffled = {"valid_exchanged_loss": loss_of(with_shuffled_contexts(valid))}
+    return shuffled | ({"valid_answering_loss": loss_of(valid)} if model.variational else {})

@@ -18,7 +18,7 @@ from dialbench.neural.data import Encoded, Ints, Ragged
 
 _WINDOW = 5
 _SMOOTHING = 0.75  # of the neighbours' counts, as in word2vec, so that rare ones gain less
-_SPARE, _ROUNDS = 16, 4  # of the randomised SVD
+_OVERSAMPLING, _POWER_ITERATIONS = 16, 4  # of the randomised SVD
 
 
 @lru_cache(maxsize=4)
@@ -35,26 +35,28 @@ def word_vectors(data: Encoded, vocabulary: int, size: int) -> Tensor:
     Returns:
         (V, n) float32 of mean square 1; zero for words that stand beside no other.
     """
-    rows, columns, values = _information(data.turns, vocabulary)
+    rows, columns, values = _positive_pmi(data.turns, vocabulary)
     if not len(values):
         return torch.zeros(vocabulary, size)
-    places = torch.from_numpy(np.stack([rows, columns]))
+    indices = torch.from_numpy(np.stack([rows, columns]))
     shape, rank = (vocabulary, vocabulary), min(size, vocabulary)
     matrix = torch.sparse_coo_tensor(
-        places, torch.from_numpy(values), shape, check_invariants=False
+        indices, torch.from_numpy(values), shape, check_invariants=False
     ).coalesce()
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)  # the factors hardly depend on it
-        left, weights, _ = torch.svd_lowrank(matrix, min(rank + _SPARE, vocabulary), _ROUNDS)
+        left, weights, _ = torch.svd_lowrank(
+            matrix, min(rank + _OVERSAMPLING, vocabulary), _POWER_ITERATIONS
+        )
     vectors = torch.zeros(vocabulary, size)
     vectors[:, :rank] = left[:, :rank] * weights[:rank].sqrt()
     length = vectors.norm(dim=1, keepdim=True).clamp(min=1e-12)
     # Without a neighbour a word has nothing but errors of rounding, and no direction.
-    there = torch.from_numpy(np.bincount(rows, minlength=vocabulary) > 0)[:, None]
-    return torch.where(there, vectors / length * size**0.5, 0.0)
+    has_neighbour = torch.from_numpy(np.bincount(rows, minlength=vocabulary) > 0)[:, None]
+    return torch.where(has_neighbour, vectors / length * size**0.5, 0.0)
 
 
-def _information(turns: Ragged, vocabulary: int) -> tuple[Ints, Ints, NDArray[np.float32]]:
+def _positive_pmi(turns: Ragged, vocabulary: int) -> tuple[Ints, Ints, NDArray[np.float32]]:
     # The positive pointwise mutual information of two words within the window, where above 0.
     keys, weights = _neighbours(turns, vocabulary)
     distinct, inverse = np.unique(keys, return_inverse=True)

@@ -32,12 +32,12 @@ def parameter_counts(adapter: Adapter) -> dict[str, int]:
         `parameters`, `trained_parameters`, `random_parameters` and `inference_parameters`;
         nothing for a system without a model of ours.
     """
-    from dialbench.neural.model import count_for_answers, count_parameters
+    from dialbench.neural.model import count_for_responses, count_parameters
 
     model = _model(adapter)
     if model is None:
         return {}
-    return {**count_parameters(model), "inference_parameters": count_for_answers(model)}
+    return {**count_parameters(model), "inference_parameters": count_for_responses(model)}
 
 
 def parameter_table(suite: CountSuite) -> Table:

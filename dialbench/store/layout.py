@@ -333,7 +333,7 @@ class Store:
     def _result(self, record: JobRecord, scoring: Mapping[str, Any] | None) -> Result:
         job = record.job.job()
         parent = self._scores_folder(job)
-        place = (
+        folder = (
             score_files.latest(parent)
             if scoring is None
             else score_files.folder_of(parent, scoring)
@@ -341,7 +341,7 @@ class Store:
         return Result(
             job=job,
             status=record.status,
-            scores=(score_files.read(place) if place else None) or {},
+            scores=(score_files.read(folder) if folder else None) or {},
             label=record.label,
             ranked=record.ranked,
             reason=record.reason,

@@ -100,7 +100,7 @@ def ready(build, eight):
     def ready(text: str, *, seed: int | None = 5, **options: Any):
         adapter = build(text, **options)
         adapter.vocabulary = build_vocabulary(eight, adapter.config.vocabulary)
-        model = adapter._fresh_model(Run(1)).eval()
+        model = adapter._new_model(Run(1)).eval()
         config = adapter.config
         data = encode_split(
             eight, adapter.vocabulary, config.context_tokens, config.response_tokens
@@ -123,7 +123,7 @@ def rows_of():
 
 
 @pytest.fixture(scope="session")
-def demand_cached_equals_whole(rows_of):
+def check_cached_equals_whole(rows_of):
     """Decodes random words step by step while beams are re-ordered and examples dropped.
 
     At every step the logits must be those of one pass over the context and all words so far.
@@ -180,7 +180,7 @@ def learn():
 
 
 @pytest.fixture
-def demand_elbo(build, eight, tmp_path):
+def check_elbo(build, eight, tmp_path):
     """The validation loss must be the NLL and the KL with weight one, whatever training weighs."""
     from dialbench.adapter import Run
 
@@ -197,7 +197,7 @@ def demand_elbo(build, eight, tmp_path):
 
 
 @pytest.fixture(scope="session")
-def demand_orderless_bag():
+def check_orderless_bag():
     """Responses word for word backwards must change the words' loss, and never the bag's."""
     from dialbench.text.vocabulary import PAD
 

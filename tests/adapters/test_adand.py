@@ -7,22 +7,24 @@ from dataclasses import replace
 
 import pytest
 import torch
-from dialbench_adapters.adand import BothModel, TopicConfig
-from dialbench_adapters.blocks.adaptive import BothCell, ContextCell, TopicCell
-from dialbench_adapters.blocks.adaptive_paper import (
+from dialbench_adapters.adand import BothModel, TopicConfig, TopicInferrer, kl_weight
+from dialbench_adapters.blocks.adaptive import (
+    BothCell,
+    ContextCell,
     PaperBothCell,
     PaperContextCell,
     PaperTopicCell,
+    TopicCell,
 )
 from dialbench_adapters.blocks.latent import Gaussian
-from dialbench_adapters.blocks.lstm import Given
-from dialbench_adapters.blocks.topics import STOP_WORDS, TopicInferrer, kl_weight, topical_words
+from dialbench_adapters.blocks.lstm import Conditioning
+from dialbench_adapters.text_models.topical_words import STOP_WORDS, topical_words
 from torch import nn
 
 from dialbench.adapter import Progress, Run
 from dialbench.errors import InputError
 from dialbench.neural.decoding import decode
-from dialbench.neural.model import count_for_answers, count_parameters
+from dialbench.neural.model import count_for_responses, count_parameters
 from dialbench.records import Decoding
 from dialbench.systems import Registry
 from dialbench.text.vocabulary import EOS, PAD, SEP, Vocabulary
@@ -70,7 +72,7 @@ class TestSizes:
         assert size(model.topics) + size(model.posterior) == topics
         # the posterior, and what only tells topics: a vector of each topic and topical word
         told = 300 * (5 + words)
-        assert whole - count_for_answers(model) == size(model.posterior) + told
+        assert whole - count_for_responses(model) == size(model.posterior) + told
 
     @pytest.mark.parametrize("name", SYSTEMS)
     def test_grow_linearly_in_the_rank(self, name):
@@ -125,12 +127,16 @@ def random(*shape: int, seed: int = 1) -> torch.Tensor:
     return torch.randn(*shape, generator=draw, dtype=torch.float64)
 
 
-def run(cell: nn.Module, x: torch.Tensor, given: Given) -> list[tuple[torch.Tensor, ...]]:
+def run(cell: nn.Module, x: torch.Tensor, given: Conditioning) -> list[tuple[torch.Tensor, ...]]:
     """The states after each step over (D, T, N, in)."""
-    fixed, joined, state = cell.fixed(given), cell.joined(), cell.zeros(x[0])
+    per_conversation, packed_weights, state = (
+        cell.per_conversation(given),
+        cell.packed_weights(),
+        cell.zeros(x[0]),
+    )
     after = []
-    for at in zip(*(part.unbind(1) for part in cell.inputs(x, fixed)), strict=True):
-        state = cell(at, state, fixed, joined, None)
+    for at in zip(*(part.unbind(1) for part in cell.input_terms(x, per_conversation)), strict=True):
+        state = cell(at, state, per_conversation, packed_weights, None)
         after.append(state)
     return after
 
@@ -213,7 +219,7 @@ CELLS = {
 
 
 class TestCells:
-    GIVEN = Given(random(N, H, seed=2), random(N, K, seed=3).softmax(-1))
+    GIVEN = Conditioning(random(N, H, seed=2), random(N, K, seed=3).softmax(-1))
 
     @pytest.mark.parametrize("directions", [1, 2])
     @pytest.mark.parametrize("name", CELLS)
@@ -267,7 +273,7 @@ class TestCells:
                 return out
 
         count = 50
-        given = Given(torch.randn(count, H), torch.randn(count, K).softmax(-1))
+        given = Conditioning(torch.randn(count, H), torch.randn(count, K).softmax(-1))
         with Watch():
             run(cell, torch.randn(1, 1, count, IN), given)
         assert max(seen) < count * 4 * H * min(IN, H)
@@ -459,7 +465,7 @@ class TestLoss:
         others = [p for p in model.parameters() if all(p is not q for q in inferrer)]
         losses = model.loss(batch, 100)
         words = torch.autograd.grad(losses.total, others)
-        response = model.given(batch)
+        response = model.conditioning(batch)
         alone = torch.autograd.grad(
             nn.functional.cross_entropy(
                 model.output(model.hidden(batch, response)).flatten(0, 1),
@@ -476,7 +482,6 @@ class TestLoss:
     @pytest.mark.parametrize("scale", [1e-3, 1e3])
     def test_neither_update_chokes_the_other(self, build, eight, tmp_path, monkeypatch, scale):
         """However large the gradient of the topics, the rest learns the same."""
-        from dialbench_adapters.blocks.topics import TopicInferrer
 
         def learnt(folder: str) -> dict[str, torch.Tensor]:
             adapter = build("adand-topic", epochs=1, batch_size=8)  # one update
@@ -514,11 +519,11 @@ def test_bfloat16_gives_about_the_same_losses(ready, system):
 class TestDraw:
     def test_theta_is_drawn_by_the_seed_or_the_mean(self, ready):
         model, batch = ready("adand-topic")
-        drawn = [model.given(replace(batch, seed=seed)).topics for seed in (1, 2, 1)]
+        drawn = [model.conditioning(replace(batch, seed=seed)).topics for seed in (1, 2, 1)]
         assert torch.equal(drawn[0], drawn[2])
         assert not torch.allclose(drawn[0], drawn[1])
         model, batch = ready("adand-topic[topic_draw=mean]")
-        drawn = [model.given(replace(batch, seed=seed)).topics for seed in (1, 2)]
+        drawn = [model.conditioning(replace(batch, seed=seed)).topics for seed in (1, 2)]
         assert torch.equal(drawn[0], drawn[1])
         p = model.topics.prior(model.topics.bag(batch.source))
         assert torch.allclose(drawn[0], model.topics.theta(p.mean))
@@ -526,8 +531,8 @@ class TestDraw:
     def test_zeta_is_the_last_layers_state(self, ready):
         model, batch = ready("adand-context")
         x = model.context_embedding(batch.source)
-        _, states = model.context_encoder(x, batch.source.ne(PAD), Given())
-        assert torch.allclose(model.given(batch).context, states[-1][0])
+        _, states = model.context_encoder(x, batch.source.ne(PAD), Conditioning())
+        assert torch.allclose(model.conditioning(batch).context, states[-1][0])
 
 
 class TestTraining:
@@ -603,7 +608,7 @@ class TestTraining:
         from dialbench.neural.data import build_vocabulary
 
         adapter.vocabulary = build_vocabulary(eight, 100)
-        model = adapter._fresh_model(Run(1))
+        model = adapter._new_model(Run(1))
         (bakery,) = adapter.vocabulary.encode(["bakery"])
         for table in (model.embedding, model.response_embedding, model.context_embedding):
             assert table.weight[bakery].eq(1.0).all()

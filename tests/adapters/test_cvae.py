@@ -14,7 +14,7 @@ from torch.nn.functional import pad
 from dialbench.adapter import Progress, Run
 from dialbench.errors import InputError, SystemFailed
 from dialbench.neural.decoding import decode
-from dialbench.neural.model import count_for_answers, count_parameters
+from dialbench.neural.model import count_for_responses, count_parameters
 from dialbench.records import Decoding, Example, Split
 from dialbench.systems import Registry
 from dialbench.text.vocabulary import BOS, PAD
@@ -52,7 +52,7 @@ class TestSizes:
         assert count_parameters(model.response_encoder)["parameters"] == 8_315_688
         assert sum(networks) == 1_602_736
         assert count_parameters(model.bag)["parameters"] == 6_020_000
-        assert count_for_answers(model) == 29_576_576 + networks[0]
+        assert count_for_responses(model) == 29_576_576 + networks[0]
 
     @pytest.mark.parametrize("options", ["latent_hidden=0", "kappa=-1", "kl_annealing=-1"])
     def test_what_cannot_be_built(self, options):
@@ -123,7 +123,7 @@ class TestLoss:
         memory, seen = model.encode(batch.source, None)
         q, p = model.posterior(response, memory[:, 0]), model.prior(memory[:, 0])
         z = q.mean + (q.log_variance / 2).exp() * noise(batch, 16)
-        hidden = model.under(z, memory, seen, batch)
+        hidden = model.teacher_forced(z, memory, seen, batch)
         logs = model.output(hidden).log_softmax(-1).gather(-1, batch.target[:, :, None])[:, :, 0]
         bags = model.bag(z).log_softmax(-1)
         words = [(row, w) for row, said in enumerate(batch.target.tolist()) for w in said if w]
@@ -150,8 +150,8 @@ class TestLoss:
             assert all(p.grad.any() for p in part.parameters())
         assert model.output.weight.grad is None
 
-    def test_validation_is_the_elbo_with_weight_one(self, demand_elbo):
-        demand_elbo(SCRATCH, "kl")
+    def test_validation_is_the_elbo_with_weight_one(self, check_elbo):
+        check_elbo(SCRATCH, "kl")
 
     def test_eight_pairs_are_learnt_by_heart(self, ready, learn):
         sizes = {"embedding": 32, "attention": 32}
@@ -166,7 +166,7 @@ class TestStart:
     def test_without_z_the_transformer_is_left(self, ready, monkeypatch, norm, where):
         plain, batch = ready(f"transformer[norm={norm}]")
         model, _ = ready(SCRATCH, norm=norm, z_to=where)
-        model.take(plain.state_dict())
+        model.start_from(plain.state_dict())
         model.prior.layers[-1].weight.data.zero_()
         model.prior.layers[-1].bias.data.zero_()
         zeros = torch.zeros(8, 16, dtype=torch.float64)
@@ -179,7 +179,7 @@ class TestStart:
         assert isinstance(plain, TransformerModel)
         model, _ = ready(SCRATCH, norm="pre")
         prior = model.prior.layers[0].weight.clone()
-        model.take(plain.state_dict())
+        model.start_from(plain.state_dict())
         for name, value in plain.state_dict().items():
             if name.startswith("encoder"):
                 assert torch.equal(model.get_parameter(name), value)

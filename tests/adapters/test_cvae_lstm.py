@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 import torch
 from dialbench_adapters.blocks.latent import noise
-from dialbench_adapters.blocks.lstm import Given
+from dialbench_adapters.blocks.lstm import Conditioning
 from dialbench_adapters.cvae_lstm import CVAELSTMConfig, CVAELSTMModel
 
 from dialbench.errors import InputError
 from dialbench.neural.decoding import decode
-from dialbench.neural.model import count_for_answers, count_parameters
+from dialbench.neural.model import count_for_responses, count_parameters
 from dialbench.records import Decoding
 from dialbench.systems import Registry
 from dialbench.text.vocabulary import EOS, PAD
@@ -32,7 +32,7 @@ class TestSizes:
         assert parts["bag"] == 8_166_000
         whole = 23_524_400 + 76_928 + 171_728 + 219_000 + 8_166_000
         assert count_parameters(model)["parameters"] == whole
-        assert count_for_answers(model) == whole - 76_928 - 8_166_000
+        assert count_for_responses(model) == whole - 76_928 - 8_166_000
 
     def test_without_attention(self):
         with torch.device("meta"):
@@ -65,10 +65,12 @@ class TestLoss:
 
         def read(words: list[int]) -> torch.Tensor:
             tokens = torch.tensor([words])
-            return model.encoder(model.embedding(tokens), tokens.ne(PAD), Given())[1][-1][0]
+            return model.encoder(model.embedding(tokens), tokens.ne(PAD), Conditioning())[1][-1][0]
 
         x = torch.cat([read(words) for words in said])
-        memory, states = model.encoder(model.embedding(batch.source), batch.source.ne(PAD), Given())
+        memory, states = model.encoder(
+            model.embedding(batch.source), batch.source.ne(PAD), Conditioning()
+        )
         c = states[-1][0]
         q = torch.distributions.Normal(*_normal(model.posterior(torch.cat([c, x], -1))))
         p = torch.distributions.Normal(*_normal(model.prior(c)))
@@ -76,9 +78,12 @@ class TestLoss:
         bags = model.bag(known).log_softmax(-1)
         words, bag = 0.0, 0.0
         start = [(bridge(known), s[1]) for bridge, s in zip(model.bridges, states, strict=True)]
-        joined = model.decoder.joined()
+        joined = model.decoder.packed_weights()
         tops, _ = model.decoder(
-            model.response_embedding(batch.inputs), start, model.decoder.fixed(Given()), joined
+            model.response_embedding(batch.inputs),
+            start,
+            model.decoder.per_conversation(Conditioning()),
+            joined,
         )
         logits = model.output(model.attention(tops, memory, batch.source.ne(PAD)))
         logs = logits.log_softmax(-1)
@@ -93,13 +98,13 @@ class TestLoss:
         divergence = torch.distributions.kl_divergence(q, p).sum().item()
         assert parts["kl"].item() == pytest.approx(divergence)
 
-    def test_bag_of_words_has_no_order(self, made, demand_orderless_bag):
+    def test_bag_of_words_has_no_order(self, made, check_orderless_bag):
         model, batch = made
         model.response = lambda batch: torch.zeros(8, 12, dtype=torch.float64)
-        demand_orderless_bag(model, batch)
+        check_orderless_bag(model, batch)
 
-    def test_validation_is_the_elbo_with_weight_one(self, demand_elbo):
-        demand_elbo("cvae-lstm[kl_annealing=100000]", "kl")
+    def test_validation_is_the_elbo_with_weight_one(self, check_elbo):
+        check_elbo("cvae-lstm[kl_annealing=100000]", "kl")
 
     def test_gradient_reaches_prior_posterior_and_encoder(self, made):
         model, batch = made

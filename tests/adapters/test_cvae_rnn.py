@@ -12,7 +12,7 @@ from dialbench_adapters.cvae_rnn import CVAERNNConfig, CVAERNNModel, speakers
 
 from dialbench.errors import InputError
 from dialbench.neural.decoding import decode
-from dialbench.neural.model import count_for_answers, count_parameters
+from dialbench.neural.model import count_for_responses, count_parameters
 from dialbench.records import Decoding
 from dialbench.systems import Registry
 from dialbench.text.vocabulary import EOS, PAD
@@ -37,7 +37,7 @@ class TestSizes:
             "bag": 8_340_400,
         }
         assert count_parameters(model)["parameters"] == 25_355_200
-        assert count_for_answers(model) == 25_355_200 - 480_400 - 8_340_400
+        assert count_for_responses(model) == 25_355_200 - 480_400 - 8_340_400
 
     @pytest.mark.parametrize("option", ["latent=0", "decoder_hidden=0", "kl_annealing=-1"])
     def test_what_cannot_be_built(self, option):
@@ -94,13 +94,13 @@ class TestLoss:
         divergence = torch.distributions.kl_divergence(q, p).sum().item()
         assert parts["kl"].item() == pytest.approx(divergence)
 
-    def test_bag_of_words_has_no_order(self, made, demand_orderless_bag):
+    def test_bag_of_words_has_no_order(self, made, check_orderless_bag):
         model, batch = made
         model.response = lambda batch: torch.zeros(8, 24, dtype=torch.float64)
-        demand_orderless_bag(model, batch)
+        check_orderless_bag(model, batch)
 
-    def test_validation_is_the_elbo_with_weight_one(self, demand_elbo):
-        demand_elbo("cvae-rnn[kl_annealing=100000]", "kl")
+    def test_validation_is_the_elbo_with_weight_one(self, check_elbo):
+        check_elbo("cvae-rnn[kl_annealing=100000]", "kl")
 
 
 class TestLatentVariable:

@@ -135,8 +135,8 @@ def test_loss_is_that_of_the_logits(ready, system):
 
 
 @pytest.mark.parametrize("width", [1, 3])
-def test_cached_steps_equal_one_pass(made, width, demand_cached_equals_whole):
-    demand_cached_equals_whole(*made, width)
+def test_cached_steps_equal_one_pass(made, width, check_cached_equals_whole):
+    check_cached_equals_whole(*made, width)
 
 
 @pytest.fixture(scope="module")

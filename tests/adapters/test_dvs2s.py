@@ -137,9 +137,9 @@ class TestVocabularies:
         assert float(ours.parts["missing"]) == 0
 
     @pytest.mark.parametrize("width", [1, 3])
-    def test_cached_steps_equal_one_pass(self, fitted, eight, width, demand_cached_equals_whole):
+    def test_cached_steps_equal_one_pass(self, fitted, eight, width, check_cached_equals_whole):
         adapter = fitted("dvs2s", 3)
-        demand_cached_equals_whole(adapter.model.eval(), batch_of(adapter, eight), width)
+        check_cached_equals_whole(adapter.model.eval(), batch_of(adapter, eight), width)
 
     def test_probabilities_within_are_those_of_s2sa_shared_out_anew(self, fitted, eight):
         adapter = fitted("dvs2s", 3)
@@ -223,7 +223,7 @@ class TestTraining:
         adapter = build("dvs2s", **{**OPTIONS, **sizes, "samples": 4}, content_words=12)
         known = stages[JointStage]
         adapter.vocabulary, adapter.function_words = known.vocabulary, known.function_words
-        model, batch = adapter._fresh_model(Run(1)), batch_of(adapter, eight)
+        model, batch = adapter._new_model(Run(1)), batch_of(adapter, eight)
         before = model.eval().loss(batch, 0).parts["missing"]
         learn(model.train(), batch, range(120))
         assert model.eval().loss(batch, 0).parts["missing"] < before / 2
@@ -257,7 +257,7 @@ class TestTraining:
             def warn(self, text: str) -> None:
                 said.append(text)
 
-        monkeypatch.setattr(tagger, "find", lambda: None)
+        monkeypatch.setattr(tagger, "find", lambda data: None)
         config = type(stages[WordsStage].config)(
             **{**vars(stages[WordsStage].config), "tags": "auto", "epochs": 1}
         )

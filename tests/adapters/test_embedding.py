@@ -44,7 +44,7 @@ def test_takes_over_what_there_is_and_shrinks_the_rest():
 def test_every_system_over_words_starts_from_them(system, build, eight, file):
     adapter = build(system, vectors=str(file), embedding=9)
     adapter.vocabulary = words = build_vocabulary(eight, 300)
-    table = adapter._fresh_model(Run(1)).embedding.weight.detach()
+    table = adapter._new_model(Run(1)).embedding.weight.detach()
     assert table[words.encode(["soup"])[0]].tolist() == list(range(1, 10))
     assert table[words.encode(["hurry"])[0]].tolist() == list(range(9, 0, -1))
     assert table[words.encode(["train"])[0]].abs().max() < 0.05
@@ -56,12 +56,12 @@ def test_every_system_starts_from_what_the_training_split_tells(system, build, e
     adapter = build(system, **options)
     adapter.vocabulary = build_vocabulary(eight, 300)
     adapter.examples = adapter._encode(eight)
-    model, V = adapter._fresh_model(Run(1)), len(adapter.vocabulary)
+    model, V = adapter._new_model(Run(1)), len(adapter.vocabulary)
     word = adapter.vocabulary.encode(["chess"])[0]
     table = model.embedding.weight.detach()[word]
     made = word_vectors(adapter.examples, V, len(table))[word].to(table)
     assert made.any()
-    assert torch.allclose(table, made * model.embedding.spread)
+    assert torch.allclose(table, made * model.embedding.init_std)
     for output in (part for part in model.modules() if isinstance(part, WordOutput)):
         row = output.weight.detach()[word]
         expected = word_vectors(adapter.examples, V, len(row))[word].to(row)
@@ -72,7 +72,7 @@ def test_every_system_starts_from_what_the_training_split_tells(system, build, e
 def test_both_tables_of_a_system_with_two_start_from_them(build, eight, file):
     adapter = build("s2sa", vectors=str(file), embedding=9)
     adapter.vocabulary = words = build_vocabulary(eight, 300)
-    model = adapter._fresh_model(Run(1))
+    model = adapter._new_model(Run(1))
     soup = words.encode(["soup"])[0]
     for table in (model.embedding, model.response_embedding):
         assert table.weight[soup].tolist() == list(range(1, 10))

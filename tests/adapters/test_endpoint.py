@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 from dialbench_adapters.chat import client as chat
-from dialbench_adapters.chat.ledger import Kept, Ledger
+from dialbench_adapters.chat.ledger import Ledger, StoredReply
 from dialbench_adapters.endpoint import Endpoint, EndpointConfig
 
 from dialbench.adapter import Progress, Run
@@ -398,7 +398,7 @@ class TestTriedAgain:
 def spy(seen: list[float], plain):
     def wait(self, timeout=None):
         caller = sys._getframe(1).f_code.co_filename
-        if not caller.endswith("chat.py"):
+        if not caller.endswith("chat/client.py"):
             return plain(self, timeout)
         seen.append(timeout)
         return False
@@ -547,7 +547,7 @@ class TestResume:
             Ledger(path)
 
     def test_a_full_disk_is_told(self, small_disk):
-        small, large = (Kept(key=f"{n}", text="x" * n, model="") for n in (9, 2**21))
+        small, large = (StoredReply(key=f"{n}", text="x" * n, model="") for n in (9, 2**21))
         with Ledger(small_disk / "a.jsonl") as ledger:
             ledger.add(small)
             with pytest.raises(StorageError, match="no space"):

@@ -110,7 +110,7 @@ class TestFunctionWords:
                 known = {"the": "DT", "light": light, "on": "IN", "I": "PRP", "i": "NN"}
                 return [known.get(word, "VB") for word in words]
 
-        monkeypatch.setattr(function_words, "found", lambda tags, data: tagger.find)
+        monkeypatch.setattr(function_words, "tagger_folder", lambda tags, data: tagger.find)
         monkeypatch.setattr(Tagger, "load", lambda folder: Told)
         train = split("light on", "light on", "the light", "I sit!", "the 'i'")
         words = build_vocabulary(train, 100)
@@ -147,7 +147,7 @@ class TestFunctionWords:
 
 class TestWhichTags:
     def test_auto_takes_the_tagger_where_there_is_one(self, real):
-        assert function_words.found("auto") == real
+        assert function_words.tagger_folder("auto") == real
         assert function_words.identity("auto") == {"tagger": tagger.checksum(real)}
         assert function_words.identity("closed") == {"tagger": "closed"}
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 from dialbench_adapters.hf import HF, HFConfig
-from dialbench_adapters.pretrained.checkpoint import Checkpoint, Pieces
+from dialbench_adapters.pretrained.checkpoint import Checkpoint, SubwordVocabulary
 from dialbench_adapters.pretrained.model import pretrained
 
 from dialbench.adapter import Run
@@ -49,7 +49,7 @@ def models(tiny):
         if kind not in kept:
             checkpoint = Checkpoint.open(str(tiny(kind)))
             model = pretrained(checkpoint, 20, 20).double().eval()
-            kept[kind] = checkpoint, model, Pieces(checkpoint)
+            kept[kind] = checkpoint, model, SubwordVocabulary(checkpoint)
         return kept[kind]
 
     kept = {}
@@ -100,14 +100,14 @@ def by_the_library(kind: str, folder: Path, context, response: str) -> torch.Ten
 class TestModel:
     def test_logits_and_loss_are_those_of_the_library(self, kind, tiny, models):
         checkpoint, model, pieces = models(kind)
-        ours = model.logits(as_batch(pieces))
+        to_suite = model.logits(as_batch(pieces))
         for row in range(4):
-            theirs, chosen = by_the_library(kind, tiny(kind), CONTEXTS[row], RESPONSES[row])
-            found = ours[row, : len(theirs)][:, columns(checkpoint)]
+            checkpoint_ids, chosen = by_the_library(kind, tiny(kind), CONTEXTS[row], RESPONSES[row])
+            found = to_suite[row, : len(checkpoint_ids)][:, columns(checkpoint)]
             silent = [n for n in pieces.never() if n != checkpoint.end]
             assert torch.isinf(found[:, silent]).all()
-            found[:, silent] = theirs[:, silent]
-            assert torch.allclose(found, theirs, rtol=0, atol=1e-9)
+            found[:, silent] = checkpoint_ids[:, silent]
+            assert torch.allclose(found, checkpoint_ids, rtol=0, atol=1e-9)
             loss = model.loss(as_batch(pieces, [row]), 0)
             assert loss.total.item() == pytest.approx(-chosen.mean().item(), rel=1e-9)
             assert loss.tokens == len(chosen)

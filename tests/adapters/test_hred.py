@@ -126,7 +126,7 @@ class TestConversation:
         assert turns.last.tolist() == [2, 0]
 
     def test_then(self, turns):
-        longer = turns.then(torch.tensor([[10.0, 11.0], [12.0, 13.0]], dtype=torch.float64))
+        longer = turns.append(torch.tensor([[10.0, 11.0], [12.0, 13.0]], dtype=torch.float64))
         assert longer.vectors.tolist() == [
             [[5.0, 6.0], [1.0, 2.0], [7.0, 8.0], [10.0, 11.0]],
             [[3.0, 4.0], [12.0, 13.0], [0.0, 0.0], [0.0, 0.0]],
@@ -134,7 +134,7 @@ class TestConversation:
         assert longer.real.tolist() == [[True] * 4, [True, True, False, False]]
 
     def test_beside(self, turns):
-        wider = turns.beside(torch.tensor([[-1.0], [-2.0]], dtype=torch.float64))
+        wider = turns.with_features(torch.tensor([[-1.0], [-2.0]], dtype=torch.float64))
         assert wider.vectors[0].tolist() == [[5.0, 6.0, -1.0], [1.0, 2.0, -1.0], [7.0, 8.0, -1.0]]
         assert wider.vectors[1, 0].tolist() == [3.0, 4.0, -2.0]
 
@@ -272,8 +272,8 @@ class TestEverySystem:
         assert not model.embedding.weight.grad[PAD].any()
 
     @pytest.mark.parametrize("width", [1, 3])
-    def test_cached_steps_equal_one_pass(self, made, width, demand_cached_equals_whole):
-        demand_cached_equals_whole(*made, width)
+    def test_cached_steps_equal_one_pass(self, made, width, check_cached_equals_whole):
+        check_cached_equals_whole(*made, width)
 
 
 @pytest.mark.parametrize("system", ["hred", "vhred", "vhcr"])

@@ -22,7 +22,7 @@ from dialbench.adapter import Run
 from dialbench.errors import InputError
 from dialbench.neural.data import build_vocabulary, encode, make_batch
 from dialbench.neural.decoding import decode
-from dialbench.neural.model import count_for_answers, count_parameters
+from dialbench.neural.model import count_for_responses, count_parameters
 from dialbench.records import Context, Decoding
 from dialbench.systems import Registry
 from dialbench.text.vocabulary import PAD
@@ -43,7 +43,7 @@ class TestConfig:
         answering = 4_000_000 + gru(200, 256) + gru(256, 512) + 513 * 512 + 513 * 15 + writer
         assert count_parameters(model.autoencoder)["parameters"] == autoencoder
         assert count_parameters(model)["parameters"] == autoencoder + answering
-        assert count_for_answers(model) == answering
+        assert count_for_responses(model) == answering
 
     def test_defaults_are_those_of_its_scripts(self):
         c = LAEDConfig()
@@ -183,8 +183,8 @@ class TestAnswering:
         assert said[0] == said[1]
 
     @pytest.mark.parametrize("width", [1, 3])
-    def test_cached_steps_equal_one_pass(self, made, width, demand_cached_equals_whole):
-        demand_cached_equals_whole(*made, width)
+    def test_cached_steps_equal_one_pass(self, made, width, check_cached_equals_whole):
+        check_cached_equals_whole(*made, width)
 
     def test_padding_changes_nothing(self, made):
         model, batch = made
@@ -292,8 +292,8 @@ class TestStages:
         model.autoencoder.actions.bias.data[::5] = 50.0  # the first value of every variable
         assert model.loss(batch, 0).total.item() == pytest.approx(words + math.log(5))
 
-    def test_validation_counts_the_whole_policy(self, demand_elbo):
-        demand_elbo("laed[autoencoder_updates=1]", "policy")
+    def test_validation_counts_the_whole_policy(self, check_elbo):
+        check_elbo("laed[autoencoder_updates=1]", "policy")
 
     def test_an_action_is_the_same_whenever_its_response_is_read(self, ready):
         model, batch = ready("laed", seed=None, dropout=0.9)

@@ -10,13 +10,13 @@ import torch
 from dialbench_adapters.blocks.latent import (
     Gaussian,
     GaussianNetwork,
+    add_bag_of_words,
     annealing_weight,
     bag_nll,
     elbo,
     latent_warnings,
     noise,
     tanh_weight,
-    with_bag,
 )
 from torch.distributions import Normal, kl_divergence
 
@@ -154,7 +154,7 @@ class TestBag:
 
     def test_beside_words_and_mean_divergence(self):
         words = Losses(torch.tensor(2.0), {"nll": torch.tensor(20.0)}, 10, 4)
-        found = with_bag(words, torch.tensor([1.0, 2.0, 6.0]), torch.tensor(5.0), 0.5)
+        found = add_bag_of_words(words, torch.tensor([1.0, 2.0, 6.0]), torch.tensor(5.0), 0.5)
         assert found.total.item() == pytest.approx(2.0 + 0.5 * 3.0 + 0.5)
         assert {name: value.item() for name, value in found.parts.items()} == {
             "nll": 20.0,

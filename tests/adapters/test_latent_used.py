@@ -32,7 +32,7 @@ def test_without_a_price_the_answer_is_told_through_the_latent(build, one_questi
     sizes = {"embedding": 32, "hidden": 32, "latent": 8, "latent_hidden": 32, "word_spread": 1.5}
     adapter = build(name, **sizes, recurrent_layers=1, kl_annealing=10**8)
     adapter.vocabulary = build_vocabulary(one_question, 100)
-    model = adapter._fresh_model(Run(1)).train()
+    model = adapter._new_model(Run(1)).train()
     batch = make_batch(
         encode_split(one_question, adapter.vocabulary, 9, 9), np.arange(ANSWERS), "cpu"
     )

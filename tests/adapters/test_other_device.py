@@ -37,7 +37,7 @@ def test_a_step_mixes_no_devices_and_waits_for_no_value(
     adapter.examples = encode_split(
         eight, adapter.vocabulary, config.context_tokens, config.response_tokens
     )
-    model = adapter._fresh_model(Run(1, "meta")).train()
+    model = adapter._new_model(Run(1, "meta")).train()
     model.begin_epoch(1, 1)
     losses = model.loss(make_batch(adapter.examples, np.arange(8), "meta"), 0)
     losses.objective(10.0, 8.0).backward()

@@ -148,20 +148,20 @@ class TestSpread:
         expected = {f"attention.{name}.weight": attention for name in ("query", "key", "value")}
         expected |= {f"feed_forward.first.{kind}": feed_forward for kind in ("weight", "bias")}
         assert draws.keys() == expected.keys()
-        for name, spread in expected.items():
+        for name, std_or_bounds in expected.items():
             numbers = torch.cat(draws[name])
-            assert numbers.std().item() == pytest.approx(spread, rel=0.02), name
+            assert numbers.std().item() == pytest.approx(std_or_bounds, rel=0.02), name
             # the mean of so many lies within five of its standard errors
-            assert abs(numbers.mean().item()) < 5 * spread / len(numbers) ** 0.5, name
+            assert abs(numbers.mean().item()) < 5 * std_or_bounds / len(numbers) ** 0.5, name
 
     def test_fan_in_is_the_embedding_size(self):
         config = KaimingConfig(embedding=64, gamma_sa=2.0, gamma_ff=4.0)
-        assert config.spreads() == (0.25, 0.5)
+        assert config.stds() == (0.25, 0.5)
 
     @pytest.mark.parametrize("size", [48, 300])
     def test_sigma_is_worth_the_same_at_every_width(self, size):
-        """A sum over n inputs is spread as over the paper's 300."""
-        of_attention, of_feed_forward = NormalConfig(embedding=size).spreads()
+        """A sum over n inputs is std_or_bounds as over the paper's 300."""
+        of_attention, of_feed_forward = NormalConfig(embedding=size).stds()
         assert of_attention * size**0.5 == pytest.approx(0.01 * 300**0.5)
         assert of_feed_forward * size**0.5 == pytest.approx(0.05 * 300**0.5)
 
@@ -185,17 +185,17 @@ class TestSpread:
         assert new == [False, False, True, False, False, True]
 
     @pytest.mark.parametrize(
-        ("system", "spread"),
+        ("system", "std_or_bounds"),
         [("paraformer-n", 0.03), ("paraformer-k", 6.25), ("paraformer-n[sigma_sa=0.5]", 75.0)],
     )
-    def test_of_attention_scores(self, system, spread):
+    def test_of_attention_scores(self, system, std_or_bounds):
         adapter = Registry().parse(system)[0].build({"layers": 1, "feed_forward": 8})
         attention = adapter.build_model(20).encoder[0].attention
         random = torch.Generator().manual_seed(1)
         x, y = (torch.randn(1, 300, 300, generator=random) for _ in range(2))
         query, (key, _) = attention._split(attention.query(x)), attention.keys_values(y, None)
         scores = query @ key.transpose(-1, -2) / 32**0.5
-        assert scores.std().item() == pytest.approx(spread, rel=0.05)
+        assert scores.std().item() == pytest.approx(std_or_bounds, rel=0.05)
 
 
 class TestFrozen:
@@ -257,15 +257,15 @@ class TestRedraw:
         places = []
         for m in model.modules():
             if isinstance(m, RandomLinear):
-                places.append(m.place)
+                places.append(m.index)
         assert places == list(range(len(model.random.maps)))
 
     def test_a_draw_comes_from_one_generator_in_the_order_of_the_layers(self):
         maps = torch.nn.ModuleList(
             [
-                RandomLinear(20, 30, bias=True, spread=0.5),
+                RandomLinear(20, 30, bias=True, std_or_bounds=0.5),
                 torch.nn.Linear(2, 2),
-                RandomLinear(5, 40, bias=False, spread=3.0),
+                RandomLinear(5, 40, bias=False, std_or_bounds=3.0),
             ]
         )
         weights = RandomWeights(maps)

@@ -254,19 +254,19 @@ FEED_FORWARD = ["feed_forward.first.weight", "feed_forward.first.bias"]
 class TestDraws:
     def test_xavier(self):
         found = draws_of("xavier")
-        spreads = {
+        stds = {
             f"{network}.{name}": 0.0496
             for network in ("attention", "cross_attention")
             for name in ATTENTION
         }
         root = (2 / (128 + 512)) ** 0.5
-        spreads |= {f"{n}.output.random.weight": root for n in ("attention", "cross_attention")}
-        for name, spread in spreads.items():
+        stds |= {f"{n}.output.random.weight": root for n in ("attention", "cross_attention")}
+        for name, std_or_bounds in stds.items():
             numbers = found.pop(name)
-            assert numbers.std().item() == pytest.approx(spread, rel=0.005), name
-            assert abs(numbers.mean().item()) < 5 * spread / len(numbers) ** 0.5
+            assert numbers.std().item() == pytest.approx(std_or_bounds, rel=0.005), name
+            assert abs(numbers.mean().item()) < 5 * std_or_bounds / len(numbers) ** 0.5
             # a normal number lies beyond two deviations in 4.6 % of all cases
-            beyond = (numbers.abs() > 2 * spread).double().mean().item()
+            beyond = (numbers.abs() > 2 * std_or_bounds).double().mean().item()
             assert beyond == pytest.approx(0.0455, rel=0.05)
         for name in FEED_FORWARD:
             numbers = found.pop(name)
@@ -277,8 +277,8 @@ class TestDraws:
 
     def test_the_spread_follows_the_sizes(self):
         config = RLTransformerConfig(embedding=96, d_rand=32, feed_forward=54)
-        assert config.attention_spread(96) == 0.125
-        assert config.feed_forward_spread() == pytest.approx((-(0.08**0.5), 0.08**0.5))
+        assert config.attention_scale(96) == 0.125
+        assert config.feed_forward_scale() == pytest.approx((-(0.08**0.5), 0.08**0.5))
 
     def test_normal(self):
         for name, numbers in draws_of("normal").items():
@@ -294,8 +294,8 @@ class TestDraws:
     def test_a_uniform_draw_comes_from_the_same_generator(self):
         maps = torch.nn.ModuleList(
             [
-                RandomLinear(20, 30, bias=False, spread=0.5),
-                RandomLinear(4, 9, bias=True, spread=(-2.0, 1.0)),
+                RandomLinear(20, 30, bias=False, std_or_bounds=0.5),
+                RandomLinear(4, 9, bias=True, std_or_bounds=(-2.0, 1.0)),
             ]
         )
         RandomWeights(maps).redraw(1, "train", 4)

@@ -8,8 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
-from dialbench_adapters.blocks.adadelta import AdaDeltaTrainer
-from dialbench_adapters.s2sa import S2SAConfig, S2SAModel
+from dialbench_adapters.s2sa import AdaDeltaTrainer, S2SAConfig, S2SAModel
 from torch.nn.functional import pad
 
 from dialbench.adapter import Run
@@ -107,7 +106,7 @@ class TestBeam:
         """A model of four words, whose responses of up to three can all be listed."""
         adapter = build("s2sa", vocabulary=4)
         adapter.vocabulary = build_vocabulary(eight, 4)
-        model = adapter._fresh_model(Run(3)).eval()
+        model = adapter._new_model(Run(3)).eval()
         with torch.no_grad():
             model.output.weight *= 8.0
         data = encode_split(eight, adapter.vocabulary, 30, 3)
@@ -159,7 +158,7 @@ class TestAdaDelta:
         adapter.vocabulary = build_vocabulary(eight, 100)
         run = Run(1, folder=tmp_path)
         data = adapter._encode(eight)
-        return adapter.trainer(adapter._fresh_model(run), data, data, run)
+        return adapter.trainer(adapter._new_model(run), data, data, run)
 
     @pytest.mark.parametrize(
         ("losses", "rate", "goes_on"),
@@ -176,7 +175,7 @@ class TestAdaDelta:
         trainer.history.curve = [{"valid_loss": loss} for loss in losses]
         trainer.history.epoch = len(losses)
         assert trainer.rate() == rate
-        assert trainer._goes_on() is goes_on
+        assert trainer._should_continue() is goes_on
 
     def test_an_update_is_that_of_the_paper(self, trainer):
         """Zeiler, 2012, algorithm 1, with rho = 0.95 and eps = 1e-6."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from dialbench_adapters.s2sa import S2SA
-from dialbench_adapters.s2sa_mmi import S2SAMMI, best, turned
+from dialbench_adapters.s2sa_mmi import S2SAMMI, best_hypothesis, reversed_pairs
 
 from dialbench.adapter import Progress, Run
 from dialbench.errors import InputError, SystemFailed
@@ -86,10 +86,10 @@ class TestRanking:
         ],
     )
     def test_the_score_is_the_weighted_mean_of_both(self, weight, backward, expected):
-        assert best(self.FOUND, backward, weight) == expected
+        assert best_hypothesis(self.FOUND, backward, weight) == expected
 
     def test_without_a_hypothesis_the_response_is_empty(self):
-        assert best((), (), 0.5) == ()
+        assert best_hypothesis((), (), 0.5) == ()
 
     def test_without_the_reverse_model_it_is_the_best_of_s2sa(self, trained, forward, asked):
         adapter = trained(backward_weight=0.0)
@@ -137,7 +137,7 @@ class TestReverseModel:
         words = Vocabulary(["a", "b", "c", "d"])
         contexts = [Context(("a b", "c")), Context(("",)), Context(("d d d d",))]
         data = encode(contexts, words, 9, ["d c", "a", ""], 9)
-        back = turned(data, 3)
+        back = reversed_pairs(data, 3)
         a, b, c, d = range(5, 9)
         assert back.source.padded(np.arange(3)).tolist() == [[d, c], [a, PAD], [UNK, PAD]]
         assert back.target.padded(np.arange(3)).tolist() == [
@@ -150,7 +150,7 @@ class TestReverseModel:
     def test_a_message_costs_what_its_words_cost_one_by_one(self, ready):
         model, batch = ready("s2sa-mmi")
         responses, messages = batch.target, batch.source
-        told = model.tells(responses, messages)
+        told = model.backward_score(responses, messages)
         for row in range(len(batch)):
             response = responses[row][responses[row].ne(PAD)]
             message = messages[row][messages[row].ne(PAD)]
@@ -173,12 +173,12 @@ class TestReverseModel:
 
     def test_a_response_learnt_by_heart_tells_its_own_message(self, ready, learn, eight, build):
         model, batch = ready("s2sa-mmi", embedding=32, hidden=32, precision="float32")
-        data = turned(batch.origin[0], 10)
+        data = reversed_pairs(batch.origin[0], 10)
         back = make_batch(data, np.arange(8), "cpu")
         learn(model, back, range(50))
         with torch.no_grad():
             told = torch.stack(
-                [model.tells(back.source[i].expand(8, -1), back.target) for i in range(8)]
+                [model.backward_score(back.source[i].expand(8, -1), back.target) for i in range(8)]
             )
         assert told.argmax(1).tolist() == list(range(8))
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 import torch
 from dialbench_adapters.blocks.lstm import (
-    BothWays,
-    Forwards,
+    BidirectionalLSTM,
+    Conditioning,
+    ForwardLSTM,
     GeneralAttention,
-    Given,
     LSTMCell,
     NormedLSTMCell,
 )
@@ -101,12 +101,12 @@ def library(cells: list[LSTMCell], directions: int) -> nn.LSTM:
 class TestBothWays:
     @pytest.mark.parametrize("layers", [1, 2, 3])
     def test_equals_a_packed_lstm_with_directions_summed(self, embedded, layers):
-        encoder = shaken(BothWays(stack(layers, 2), 0.0))
+        encoder = shaken(BidirectionalLSTM(stack(layers, 2), 0.0))
         known = library(list(encoder.cells), 2)
         packed = pack_padded_sequence(embedded, LENGTHS, batch_first=True, enforce_sorted=False)
         outputs, (h, c) = known(packed)
         expected, _ = pad_packed_sequence(outputs, batch_first=True)
-        found, states = encoder(embedded, REAL, Given())
+        found, states = encoder(embedded, REAL, Conditioning())
         assert torch.allclose(found, expected)
         for ours, theirs in zip(zip(*states, strict=True), (h, c), strict=True):
             summed = theirs.view(layers, 2, 3, 6).sum(1)
@@ -114,9 +114,9 @@ class TestBothWays:
 
     @pytest.mark.parametrize("cell", [LSTMCell, lambda *sizes: NormedLSTMCell(*sizes, 0.1)])
     def test_padding_changes_no_state(self, embedded, cell):
-        encoder = shaken(BothWays([cell(2, 4, 6), cell(2, 12, 6)], 0.1)).eval()
-        outputs, states = encoder(embedded, REAL, Given())
-        alone, states_alone = encoder(embedded[1:2, :2], REAL[1:2, :2], Given())
+        encoder = shaken(BidirectionalLSTM([cell(2, 4, 6), cell(2, 12, 6)], 0.1)).eval()
+        outputs, states = encoder(embedded, REAL, Conditioning())
+        alone, states_alone = encoder(embedded[1:2, :2], REAL[1:2, :2], Conditioning())
         assert torch.allclose(outputs[1, :2], alone[0])
         assert not outputs[1, 2:].any()
         for whole, single in zip(states, states_alone, strict=True):
@@ -124,20 +124,20 @@ class TestBothWays:
 
     def test_dropout_lies_between_the_layers(self, embedded):
         for layers, same in ((1, True), (2, False)):
-            encoder = shaken(BothWays(stack(layers, 2), 0.5))
-            once, again = (encoder(embedded, REAL, Given())[0] for _ in range(2))
+            encoder = shaken(BidirectionalLSTM(stack(layers, 2), 0.5))
+            once, again = (encoder(embedded, REAL, Conditioning())[0] for _ in range(2))
             assert torch.equal(once, again) is same
 
 
 class TestForwards:
     @pytest.mark.parametrize("layers", [1, 2])
     def test_equals_the_lstm_whole_and_step_by_step(self, embedded, layers):
-        decoder = shaken(Forwards(stack(layers, 1), 0.0))
+        decoder = shaken(ForwardLSTM(stack(layers, 1), 0.0))
         known = library(list(decoder.cells), 1)
         first = [tuple(torch.randn(2, 3, 6, dtype=torch.float64)) for _ in range(layers)]
         h, c = (torch.stack(part) for part in zip(*first, strict=True))
         expected, (last_h, last_c) = known(embedded, (h, c))
-        same = decoder.fixed(Given()), decoder.joined()
+        same = decoder.per_conversation(Conditioning()), decoder.packed_weights()
         tops, states = decoder(embedded, first, *same)
         assert torch.allclose(tops, expected)
         assert torch.allclose(torch.stack([s[0] for s in states]), last_h)
@@ -153,7 +153,7 @@ class TestNormedLSTM:
         cell = shaken(NormedLSTMCell(2, 4, 6, 0.1)).eval()
         both = torch.stack([embedded, embedded.flip(1)])
         found = [cell.zeros(embedded.transpose(0, 1))]
-        parts = cell.inputs(both.transpose(1, 2), ())[0]
+        parts = cell.input_terms(both.transpose(1, 2), ())[0]
         for t in range(5):
             found.append(cell((parts[:, t],), found[-1], (), (), None))
 
@@ -211,8 +211,8 @@ class TestModel:
     def test_decoder_starts_from_summed_directions_and_feeds_no_attention_back(self, ready):
         model, batch = ready("seq2seq-lstm")
         source = model.embedding(batch.source)
-        memory, states = model.encoder(source, batch.source.ne(PAD), Given())
-        same = model.decoder.fixed(Given()), model.decoder.joined()
+        memory, states = model.encoder(source, batch.source.ne(PAD), Conditioning())
+        same = model.decoder.per_conversation(Conditioning()), model.decoder.packed_weights()
         tops, _ = model.decoder(model.response_embedding(batch.inputs), states, *same)
         found = model.attention(tops, memory, batch.source.ne(PAD))
         assert torch.allclose(model.logits(batch), model.output(found))

@@ -14,7 +14,7 @@ from dialbench_adapters.transformer import TransformerConfig, TransformerModel
 from dialbench.adapter import Run
 from dialbench.errors import InputError
 from dialbench.neural.decoding import decode
-from dialbench.neural.model import count_for_answers, count_parameters, word_loss
+from dialbench.neural.model import count_for_responses, count_parameters, word_loss
 from dialbench.records import Decoding
 from dialbench.systems import Registry
 from dialbench.text.vocabulary import BOS, EOS, PAD
@@ -47,7 +47,7 @@ class TestSizes:
         assert count_parameters(model.posterior.attention)["parameters"] == 153_600
         assert count_parameters(model.first.prior)["parameters"] == 724_568
         branch = 153_600 + 724_568 + 2 * 600
-        assert count_for_answers(model) == 43_815_512 - 12_020_000 - branch
+        assert count_for_responses(model) == 43_815_512 - 12_020_000 - branch
 
     def test_layers_after_the_first_are_the_transformers(self):
         with torch.device("meta"):
@@ -206,8 +206,8 @@ class TestLoss:
         losses = learn(model, batch, range(80))
         assert losses.parts["nll"].item() / losses.tokens < 0.1
 
-    def test_validation_is_the_elbo_with_weight_one(self, demand_elbo):
-        demand_elbo(SCRATCH, "kl")
+    def test_validation_is_the_elbo_with_weight_one(self, check_elbo):
+        check_elbo(SCRATCH, "kl")
 
 
 class TestStart:
@@ -217,7 +217,7 @@ class TestStart:
             torch.nn.init.normal_(layer.around_feed_forward.norm.weight, 1.0, 0.3)
             torch.nn.init.normal_(layer.around_feed_forward.norm.bias, 0.0, 0.3)
         model, _ = ready(SCRATCH)
-        model.take(plain.state_dict())
+        model.start_from(plain.state_dict())
         model.first.prior.layers[-1].weight.data.zero_()
         model.first.prior.layers[-1].bias.data.zero_()
         zeros = torch.zeros(8, 11, 6, dtype=torch.float64)
@@ -228,7 +228,7 @@ class TestStart:
     def test_without_z_the_pre_norm_model_is_the_transformer(self, ready):
         plain, batch = ready("transformer", norm="pre")
         model, _ = ready(SCRATCH, norm="pre")
-        model.take(plain.state_dict())
+        model.start_from(plain.state_dict())
         wide = model.first.feed_forward.first.weight.detach()
         wide[:, 16:] = 0.0  # of z
         assert torch.allclose(model.logits(batch), plain.logits(batch), rtol=0, atol=1e-12)
@@ -238,7 +238,7 @@ class TestStart:
         plain, _ = ready("transformer", norm=norm)
         model, _ = ready(SCRATCH, norm=norm)
         before = {name: value.clone() for name, value in model.state_dict().items()}
-        model.take(plain.state_dict())
+        model.start_from(plain.state_dict())
         after, given = model.state_dict(), plain.state_dict()
         wide = "decoder.0.feed_forward.first.weight"
         moved = "decoder.0.around_feed_forward.norm."

@@ -114,7 +114,7 @@ class TestTopicWords:
         weights[name] = weights[name][:, :width]
         plain.load_state_dict({key: weights[key] for key in plain.state_dict()})
         state = model.start(batch)
-        assert not model.about(state.row[-1][:, None], state).any()
+        assert not model.topic_context(state.row[-1][:, None], state).any()
         assert torch.allclose(model.logits(batch), plain.logits(batch))
 
     def test_attention_over_them_sums_to_one_and_leaves_out_what_is_not_there(self, made):
@@ -128,7 +128,7 @@ class TestTopicWords:
         assert torch.allclose(weights.sum(-1), torch.ones(8, 1, dtype=torch.float64))
         assert not weights[:, 0, 4:].any()
         mixed = weights @ model.topics.of_words[example["numbers"]].double()
-        assert torch.allclose(model.about(query, state), mixed)
+        assert torch.allclose(model.topic_context(query, state), mixed)
 
     def test_topic_is_the_likeliest_by_the_words_of_the_message(self, made):
         model, batch = made

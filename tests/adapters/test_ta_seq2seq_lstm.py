@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from dialbench_adapters.blocks.lstm import Given
+from dialbench_adapters.blocks.lstm import Conditioning
 from dialbench_adapters.seq2seq_lstm import LSTMConfig, LSTMModel
 from dialbench_adapters.ta_seq2seq_lstm import TASeq2SeqLSTMConfig, TASeq2SeqLSTMModel
 from dialbench_adapters.text_models.twitter_lda import Topics
@@ -76,7 +76,9 @@ class TestOutput:
 
     def test_topics_are_asked_for_with_the_state_before_and_that_of_the_context(self, made):
         model, batch = made
-        _, states = model.encoder(model.embedding(batch.source), batch.source.ne(PAD), Given())
+        _, states = model.encoder(
+            model.embedding(batch.source), batch.source.ne(PAD), Conditioning()
+        )
         state = model.start(batch)
         assert torch.allclose(state.example["message"], states[-1][0])
         words, keys = state.example["words"], state.example["word_keys"]
@@ -87,7 +89,12 @@ class TestOutput:
         x = model.response_embedding(batch.inputs[:, :1])
         read = torch.cat([x[there], weights @ words[there]], -1)
         started = [tuple(part[there] for part in layer) for layer in states]
-        top, _ = model.decoder(read, started, model.decoder.fixed(Given()), model.decoder.joined())
+        top, _ = model.decoder(
+            read,
+            started,
+            model.decoder.per_conversation(Conditioning()),
+            model.decoder.packed_weights(),
+        )
         assert torch.allclose(model.write(x, state)[0][there], top)
         assert there.any()
 

@@ -47,7 +47,7 @@ def test_blocks_of_one_message_draw_from_the_posterior():
     for sweep in range(sweeps + 100):
         sampler.sweep()
         if sweep >= 100:
-            found[tuple(sampler.topic.tolist()), tuple(map(int, sampler.own))] += 1
+            found[tuple(sampler.topic.tolist()), tuple(map(int, sampler.from_topic))] += 1
     for key in (
         lambda t, o: (t[0] == t[1], t[1] == t[2]),
         lambda t, o: o[0] + o[1],
@@ -130,7 +130,7 @@ def test_counts_stay_those_of_the_state(talk):
         sampler.sweep()
     z = np.repeat(sampler.topic, messages.words.lengths)
     words, background = np.zeros((3, 32)), np.zeros(32)
-    for word, topic, own in zip(messages.words.values, z, sampler.own, strict=True):
+    for word, topic, own in zip(messages.words.values, z, sampler.from_topic, strict=True):
         if own:
             words[topic, word] += 1
         else:

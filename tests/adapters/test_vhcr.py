@@ -112,8 +112,8 @@ class TestLoss:
         assert found[False] == networks
         assert found[True] > networks | {"encoder", "context"}
 
-    def test_validation_is_the_elbo_with_weight_one(self, demand_elbo):
-        demand_elbo("vhcr[kl_annealing=100000]", "kl_conversation", "kl_sentence", **SIZES)
+    def test_validation_is_the_elbo_with_weight_one(self, check_elbo):
+        check_elbo("vhcr[kl_annealing=100000]", "kl_conversation", "kl_sentence", **SIZES)
 
 
 class TestUtteranceDrop:
@@ -130,7 +130,7 @@ class TestUtteranceDrop:
     def test_leaves_the_inference_untouched(self, ready):
         model, batch = ready("vhcr", utterance_drop=0.99, recurrent_dropout=0.0, **SIZES)
         vectors = model.conversation(batch)
-        whole = vectors.then(model.response(batch)).vectors
+        whole = vectors.append(model.response(batch)).vectors
         to_context, to_inference = self.record(model)
         torch.manual_seed(1)
         model.train().loss(batch, 0)
@@ -176,7 +176,7 @@ class TestAnswering:
     def test_inference_depends_on_what_it_reads(self, made):
         model, batch = made
         turns = model.conversation(batch)
-        with_response = model.infer(turns.then(model.response(batch)))
+        with_response = model.infer(turns.append(model.response(batch)))
         assert (with_response.mean - model.infer(turns).mean).abs().amax(-1).min() > 1e-6
 
     @pytest.mark.parametrize("where", ["context input", "context start", "prior", "decoder start"])
@@ -187,7 +187,7 @@ class TestAnswering:
         def found(size: float) -> torch.Tensor:
             conv = torch.full((8, 6), size, dtype=torch.float64)
             if where == "context input":
-                return model.context(turns.beside(conv))
+                return model.context(turns.with_features(conv))
             c = model.summary(turns, conv)
             if where == "context start":
                 model.context.gru.layers[0].weight_ih_l0.data[:, 24:] = 0.0

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 import torch
+from dialbench_adapters.blocks.embedding import drop_words
 from dialbench_adapters.blocks.latent import noise
 from dialbench_adapters.hred import HREDModel
-from dialbench_adapters.vhred import VHREDConfig, VHREDModel, drop_words
+from dialbench_adapters.vhred import VHREDConfig, VHREDModel
 
 from dialbench.adapter import Progress, Run
 from dialbench.errors import InputError
@@ -100,8 +101,8 @@ class TestLoss:
         start, middle, end = (losses.total.item() for losses in totals.values())
         assert (middle - start) / (end - start) == pytest.approx(1 / 8)
 
-    def test_validation_is_the_elbo_with_weight_one(self, demand_elbo):
-        demand_elbo("vhred[kl_annealing=100000]", "kl", **SIZES)
+    def test_validation_is_the_elbo_with_weight_one(self, check_elbo):
+        check_elbo("vhred[kl_annealing=100000]", "kl", **SIZES)
 
     def test_validation_depends_on_no_batch(self, build, eight, tmp_path):
         adapter = build("vhred", epochs=1, **SIZES)
@@ -119,7 +120,7 @@ class TestLoss:
         model, batch = ready("vhred", seed=None, **SIZES)
         context = model.context(model.conversation(batch))
         drawn = noise(batch, 6)
-        _, divergence = model.begin_by_posterior(context, model.response(batch), drawn)
+        _, divergence = model.begin_with_posterior(context, model.response(batch), drawn)
         divergence.sum().backward()
         for part in (model.prior, model.posterior, model.encoder, model.context):
             assert all(p.grad.any() for p in part.parameters())
@@ -130,7 +131,7 @@ class TestLoss:
         model, batch = ready("vhred", latent_to_encoders=taught, **SIZES)
         context = model.context(model.conversation(batch)).detach().requires_grad_()
         response = model.response(batch).detach().requires_grad_()
-        state, kl = model.begin_by_posterior(context, response, noise(batch, 6))
+        state, kl = model.begin_with_posterior(context, response, noise(batch, 6))
         networks = (*model.prior.parameters(), *model.posterior.parameters())
 
         def taught_by(part: torch.Tensor, *learners: torch.Tensor) -> set[bool]:

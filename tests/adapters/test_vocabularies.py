@@ -9,9 +9,9 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
-from dialbench_adapters.blocks.coverage import Coverage
 from dialbench_adapters.blocks.vocabularies import WordCosts, WordPredictor, log_probability
 from dialbench_adapters.dvs2s import JointConfig, JointModel
+from dialbench_adapters.s_dvs2s import Coverage
 
 from dialbench.neural.data import Batch
 from dialbench.text.vocabulary import EOS, PAD
@@ -56,7 +56,7 @@ class TestPredictor:
 
     def test_it_learns_which_content_words_are_there(self, predictor):
         target = torch.tensor([[9, 9, 5, EOS], [8, 6, EOS, PAD]])
-        assert predictor.held(target).tolist() == [[0, 0, 1], [1, 1, 0]]
+        assert predictor.contained_words(target).tolist() == [[0, 0, 1], [1, 1, 0]]
 
     def test_it_starts_from_how_many_responses_hold_each_word(self, predictor):
         counts = torch.zeros(10, dtype=torch.long)
@@ -118,7 +118,7 @@ def exact(made: JointModel, batch: Batch, baseline: float) -> dict[str, torch.Te
         one = replace(batch, ids=("",), source=source, target=target)
         _, last = made.encode(one)
         beta = made.predictor.odds(last[-1])[0].sigmoid()
-        logits = made.output(made.under(made.start(one), one.inputs))[0]
+        logits = made.output(made.teacher_forced(made.start(one), one.inputs))[0]
         for chosen in product((True, False), repeat=3):
             chance = [b if t else 1 - b for b, t in zip(beta, chosen, strict=True)]
             log_chance = sum(torch.log(c) for c in chance)
@@ -192,7 +192,7 @@ class TestMissingWords:
         made = model().eval()
         made.words = 0
         losses = made.loss(batch, 0)
-        logits = made.output(made.under(made.start(batch), batch.inputs))
+        logits = made.output(made.teacher_forced(made.start(batch), batch.inputs))
         within = logits[:, :, FUNCTION].log_softmax(-1)
         five, end = FUNCTION.index(5), FUNCTION.index(EOS)
         logs = within[0, 1, five] + within[0, 3, end] + within[1, 1, end]

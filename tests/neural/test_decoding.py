@@ -80,7 +80,7 @@ class TestChoose:
     )
     @pytest.mark.parametrize("head", [1, 2, 1_024])
     def test_nucleus(self, monkeypatch, p, kept, head):
-        monkeypatch.setattr(module, "_HEAD", head)
+        monkeypatch.setattr(module, "_LIKELIEST", head)
         total = sum(self.MASSES[word] for word in kept)
         expected = [m / total if word in kept else 0.0 for word, m in enumerate(self.MASSES)]
         assert frequencies(self.MASSES, f"top-p:{p}") == pytest.approx(expected, abs=2e-4)
@@ -137,7 +137,7 @@ class TestOneByOne:
         self, monkeypatch, model, questions, text, drop
     ):
         usual = answers(model, questions, text)
-        monkeypatch.setattr(module, "_worth_dropping", lambda going, total: drop)
+        monkeypatch.setattr(module, "_should_drop_finished", lambda going, total: drop)
         assert answers(model, questions, text) == usual
 
     @pytest.mark.parametrize("text", EVERY[1:4])
