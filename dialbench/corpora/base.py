@@ -124,6 +124,9 @@ def _size_differences(known: Card, contents: Contents) -> Iterator[str]:
 
 def _without_training_dialogues(corpus: Corpus) -> Corpus:
     test = corpus.items["test"]
+    if not corpus.items["train"]:
+        remark = "not cleaned of training dialogues, as there is no train split to compare with"
+        return replace(corpus, remarks=(*corpus.remarks, remark))
     is_new = without_dialogues_of(corpus.dialogues("test"), corpus.dialogues("train"), normalised)
     kept = [item for item, new in zip(test, is_new, strict=True) if new]
     remark = (

@@ -4,6 +4,7 @@ import errno
 import functools
 import hashlib
 import io
+import lzma
 import os
 import random
 import tarfile
@@ -17,8 +18,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from dialbench.corpora import sources
-from dialbench.corpora.base import names
+from dialbench.corpora.base import card, names
 from dialbench.corpora.fetch import RetryPolicy
+from dialbench.corpora.files import plain_or_packed
 from dialbench.corpora.sources import SOURCES, Member, Source, fetch_named, unpack
 from dialbench.errors import InputError, UnknownName
 
@@ -96,6 +98,21 @@ def test_the_pinned_files_are_those_the_numbers_were_made_on(data_folder: Path) 
     for member in members:
         assert _sha256((data_folder / member.path).read_bytes()) == member.sha256
     assert len(members) == 3
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["avsd", "dailydialog++", "dailydialog-multiref", "dailydialog-plato", "personachat"],
+)
+def test_the_pinned_test_sets_are_those_that_were_counted(data_folder: Path, name: str) -> None:
+    for source in SOURCES[name]:
+        path = plain_or_packed(data_folder / source.path)
+        if not path.is_file():
+            pytest.skip(f"no {path}: set DIALBENCH_DATA to a folder that holds {name}")
+        content = path.read_bytes()
+        unpacked = lzma.decompress(content) if path.suffix == ".xz" else content
+        assert _sha256(unpacked) == source.sha256
+        assert Path(source.path).parts[0] == (card(name).folder or name)
 
 
 def test_a_pinned_archive_is_unpacked_and_removed(served, offer, tmp_path: Path) -> None:

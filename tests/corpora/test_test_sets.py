@@ -44,6 +44,12 @@ class TestPersonaChat:
         assert "no train split here; the official release has 8,939 dialogues" in notes
         assert "only systems that train nothing can be run on it" in notes
 
+    def test_there_is_nothing_to_clean_it_of(self, write, tmp_path: Path) -> None:
+        write("personachat/test_original.json", '[{"dialogue": ["a", "b"]}]')
+        corpus = load_corpus("personachat", data=tmp_path, clean=True)
+        assert _sizes(corpus) == [0, 0, 1]
+        assert any("not cleaned of training dialogues" in note for note in corpus.notes)
+
     def test_a_training_file_beside_is_read(self, write, tmp_path: Path) -> None:
         for split in SPLITS:
             write(f"personachat/{split}_original.json", '[{"dialogue": ["a", "b"]}]')
