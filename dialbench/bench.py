@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from dialbench.records import Result, Table
 from dialbench.reporting.formats.names import FORMATS
+from dialbench.reporting.options import ReportOptions
 from dialbench.running import local, processes
 from dialbench.running.plan import Plan, Request, comparison_key
 from dialbench.running.progress import Board, Mode
@@ -91,7 +92,7 @@ def run(
         for scorer in scorers:
             scorer.score(plan, board)
         results = store.results(None, [task.job for task in plan.tasks])
-        tables, files = _report(plan, request, store, results, scorers, formats)
+        tables, files = _report(plan, request, store, results, scorers, ReportOptions(formats))
     return Outcome(tuple(results), tuple(tables), tuple(files), plan.skipped)
 
 
@@ -133,7 +134,7 @@ def _report(
     store: Store,
     results: Sequence[Result],
     scorers: Sequence[Scorer],
-    formats: Sequence[str],
+    options: ReportOptions,
 ) -> tuple[list[Table], list[Path]]:
     if not scorers:
         return [], []
@@ -148,14 +149,14 @@ def _report(
             request.suite,
             shown,
             store.root / "report",
-            formats,
+            options,
             preset=plan.preset,
             plugins=request.plugins,
             read=store.read_responses,
         )
     tables = build(shown, metrics=scorers[0].names)
     folder = store.root / "report"
-    return tables, write(tables, shown, folder, formats, read=store.read_responses)
+    return tables, write(tables, shown, folder, options, read=store.read_responses)
 
 
 def _comparable(plan: Plan, store: Store) -> list[Result]:

@@ -21,10 +21,12 @@ class Help:
     Attributes:
         text: what to pass.
         metavar: what stands for the value; None leaves it to the type.
+        choices: the only values that a list may hold; empty for any.
     """
 
     text: str
     metavar: str | None = None
+    choices: tuple[str, ...] = ()
 
 
 _LIMITS = {int: 10**18, float: math.inf}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +20,6 @@ from typing import (
 import click
 
 from dialbench.errors import UnknownName
-from dialbench.reporting.formats.names import FORMATS
 from dialbench.text.cleaning import clean, visible
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -38,17 +38,6 @@ class PositiveOrAll(click.IntRange):
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         """The number, or the word as it is."""
         return value if value == "all" else super().convert(value, param, ctx)
-
-
-def format_name(name: str) -> str:
-    """The name, if it is that of a format.
-
-    Raises:
-        UnknownName: it is not.
-    """
-    if name not in FORMATS:
-        raise UnknownName.of("format", name, FORMATS, where="--formats")
-    return name
 
 
 def list_of(kind: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, str], Any]:
@@ -81,44 +70,53 @@ def declared(kind: type, *names: str) -> Callable[[Command], Command]:
         names: of the fields; by default all that bear one.
     """
     hints = get_type_hints(kind, include_extras=True)
+    defaults = {field.name: field.default for field in dataclasses.fields(kind)}
     chosen = {name: hint for name, hint in hints.items() if not names or name in names}
 
     def decorate(command: Command) -> Command:
         for name, hint in reversed(chosen.items()):
             if get_origin(hint) is Annotated:
-                read, help = get_args(hint)
+                type_, help = get_args(hint)
+                flag = f"--{'no-' if type_ is bool and defaults[name] else ''}{name}"
                 command = click.option(
-                    f"--{name.replace('_', '-')}",
+                    flag.replace("_", "-"),
+                    name,
                     help=help.text,
                     metavar=help.metavar,
-                    **_reading(read),
+                    **_reading(type_, help.choices, flag),
                 )(command)
         return command
 
     return decorate
 
 
-def _reading(hint: Any) -> dict[str, Any]:
+def _reading(hint: Any, choices: Sequence[str], where: str) -> dict[str, Any]:
     """How the command line reads a value of this type; what is left out is None."""
     kind = next(iter(get_args(hint)), hint)
-    if get_origin(kind) is Literal:
-        return {"type": click.Choice(get_args(kind))}
-    if get_origin(kind) is Sequence:
-        return {"callback": list_of(str)}
-    return {"type": POSITIVE if kind is int else str}
+    if kind is bool:
+        return {"flag_value": not where.startswith("--no-"), "default": None}
+    if get_origin(hint) is Literal or get_origin(kind) is Literal:
+        return {"type": click.Choice(get_args(hint if get_origin(hint) is Literal else kind))}
+    if Sequence in (get_origin(hint), get_origin(kind)):
+        return {"callback": list_of(_one_of(choices, where))}
+    return {"type": {int: POSITIVE, float: float}.get(kind, str)}
+
+
+def _one_of(choices: Sequence[str], where: str) -> Callable[[str], str]:
+    """Takes the name of a choice, or any where there are none."""
+
+    def read(name: str) -> str:
+        if choices and name not in choices:
+            raise UnknownName.of(where.strip("-").removesuffix("s"), name, choices, where=where)
+        return name
+
+    return read
 
 
 data_option = click.option(
     "--data",
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder of corpora.  [default: $DIALBENCH_DATA, else the user cache]",
-)
-formats_option = click.option(
-    "--formats",
-    callback=list_of(format_name),
-    default=",".join(FORMATS),
-    show_default=True,
-    help="Formats of tables (tex, md, csv, txt), plots (png, pdf) and the page (html).",
 )
 plugin_option = click.option(
     "--plugin",

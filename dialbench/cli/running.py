@@ -12,7 +12,6 @@ from dialbench.cli.options import (
     PositiveOrAll,
     data_option,
     declared,
-    formats_option,
     list_of,
     plugin_option,
     print_files,
@@ -21,6 +20,8 @@ from dialbench.cli.options import (
     stated,
 )
 from dialbench.errors import InputError
+from dialbench.reporting.formats.names import FORMATS
+from dialbench.reporting.options import ReportOptions
 from dialbench.scoring.options import ScoringOptions
 
 
@@ -113,7 +114,7 @@ from dialbench.scoring.options import ScoringOptions
     show_default=True,
     help="Which jobs to run again: none ever started, the unfinished, or all.",
 )
-@formats_option
+@declared(ReportOptions, "formats")
 @click.option("--answers-only", is_flag=True, help="Train and respond; score nothing.")
 @click.option(
     "--progress",
@@ -141,7 +142,7 @@ def run(
     out: Path,
     plugins: tuple[Path, ...],
     overwrite: str,
-    formats: tuple[str, ...],
+    formats: tuple[str, ...] | None,
     answers_only: bool,
     progress: str,
     **options: Any,
@@ -179,7 +180,7 @@ def run(
         scoring=ScoringOptions(**request.scoring | stated(**options)),
         overwrite=overwrite,  # type: ignore[arg-type]
         progress=progress,  # type: ignore[arg-type]
-        formats=formats,
+        formats=formats or FORMATS,
         answers_only=answers_only,
         deadline=deadline,
     )
@@ -200,7 +201,7 @@ def _refuse_beside_suite(**options: str | None) -> None:
 
 @click.command()
 @click.argument("runs", default="results/runs", type=click.Path(path_type=Path))
-@formats_option
+@declared(ReportOptions)
 @click.option(
     "--suite",
     metavar="NAME|FILE.toml",
@@ -216,23 +217,6 @@ def _refuse_beside_suite(**options: str | None) -> None:
 )
 @click.option("--corpus", metavar="NAME", help="Where the suite was run, if not as the paper did.")
 @click.option(
-    "--alpha", type=float, help="Level of significance.  [default: a suite's paper's, else 0.01]"
-)
-@click.option(
-    "--correction",
-    type=click.Choice(["none", "holm"]),
-    default="none",
-    show_default=True,
-    help="How to correct for many comparisons within a column.",
-)
-@click.option(
-    "--no-printed",
-    is_flag=True,
-    help="A suite's table without the paper's values, in the paper's shape.",
-)
-@click.option("--standalone", is_flag=True, help="Also a PDF of every table; needs TeX.")
-@click.option("--no-conversations", is_flag=True, help="Leave all texts out of the HTML page.")
-@click.option(
     "--out",
     type=click.Path(path_type=Path),
     default="reports",
@@ -241,34 +225,20 @@ def _refuse_beside_suite(**options: str | None) -> None:
 )
 def report(
     runs: Path,
-    formats: tuple[str, ...],
     suite: str | None,
     paper: str | None,
     table: str | None,
     judgements: Path | None,
     corpus: str | None,
-    alpha: float | None,
-    correction: str,
-    no_printed: bool,
-    standalone: bool,
-    no_conversations: bool,
     out: Path,
+    **options: Any,
 ) -> None:
     """Write the tables, plots and page of finished RUNS; nothing is computed anew."""
     from dialbench import reports
     from dialbench.human.table import human_table_report
     from dialbench.suites.suite import suite_for
 
-    named = _named(paper, table)
-    settings: dict[str, Any] = {
-        "out": out,
-        "formats": formats,
-        "correction": correction,
-        "conversations": not no_conversations,
-        "standalone": standalone,
-    }
-    if alpha is not None:
-        settings["alpha"] = alpha
+    named, chosen = _named(paper, table), stated(**options)
     if judgements is not None:
         if named is None or suite or corpus:
             raise InputError(
@@ -276,26 +246,15 @@ def report(
                 where="--judgements",
                 hint="Write --paper paraformer --table 3, without --suite and --corpus.",
             )
-        tables, written = human_table_report(
-            *named,
-            judgements,
-            out,
-            formats,
-            printed=not no_printed,
-            standalone=standalone,
-            alpha=alpha,
-            correction=correction,  # type: ignore[arg-type]
-        )
+        tables, written = human_table_report(*named, judgements, out, ReportOptions(**chosen))
     elif name := suite or (named and suite_for(*named)):
-        tables, written = reports.report_suite(
-            name, runs, corpus=corpus, printed=not no_printed, **settings
-        )
-    elif no_printed:
+        tables, written = reports.report_suite(name, runs, corpus=corpus, out=out, **chosen)
+    elif "printed" in chosen:
         raise InputError(
             "it needs --suite or --table", where="--no-printed", hint="Add --suite NAME."
         )
     else:
-        tables, written = reports.report(runs, **settings)
+        tables, written = reports.report(runs, out=out, **chosen)
     print_tables(tables)
     print_files(written)
 

@@ -25,12 +25,11 @@ from dialbench.human.tally import (
 )
 from dialbench.papers.tables import PrintedRow, PrintedTable, load_table
 from dialbench.records import Cell, Column, Row, Table
-from dialbench.reporting.defaults import DEFAULT_ALPHA
-from dialbench.reporting.formats.names import without_plots
+from dialbench.reporting.options import ReportOptions, without_plots
 from dialbench.reporting.report import write
 from dialbench.reporting.tables.merge_columns import side_by_side
 from dialbench.reporting.tables.printed import by_section, headings, notes_of, table_name
-from dialbench.reporting.tables.significance import Correction, Rules
+from dialbench.reporting.tables.significance import Rules
 from dialbench.reporting.tables.text_table import scale
 from dialbench.text.wording import count_of
 
@@ -45,12 +44,7 @@ def human_table_report(
     number: str,
     judgements: Path,
     out: Path,
-    formats: Sequence[str],
-    *,
-    printed: bool = True,
-    standalone: bool = False,
-    alpha: float | None = None,
-    correction: Correction = "none",
+    options: ReportOptions,
 ) -> tuple[list[Table], list[Path]]:
     """Writes a paper's table of human judgements, made from a file of judgements.
 
@@ -59,11 +53,8 @@ def human_table_report(
         number: the table's.
         judgements: the file, as `read_judgements` reads it.
         out: the folder to write to.
-        formats: of tables and pages; there is nothing to plot.
-        printed: whether the paper's values stand beside ours.
-        standalone: as of `report.write`.
-        alpha: level of significance of the stars; by default the paper's, else `DEFAULT_ALPHA`.
-        correction: as of `results.build`.
+        options: formats, marks, and whether the paper's values stand beside ours; there is
+            nothing to plot.
 
     Returns:
         The table, and the files written.
@@ -80,34 +71,24 @@ def human_table_report(
             where="--table",
             hint="`dialbench papers` lists what each table is of.",
         )
-    table = human_table(
-        paper_table,
-        read_judgements(judgements),
-        printed=printed,
-        alpha=alpha,
-        correction=correction,
-    )
-    files = write([table], (), out, without_plots(formats), ours=(), standalone=standalone)
-    return [table], files
+    table = human_table(paper_table, read_judgements(judgements), options)
+    return [table], write([table], (), out, without_plots(options), ours=())
 
 
 def human_table(
     table: PrintedTable,
     judgements: Sequence[Judgement],
-    *,
-    printed: bool = True,
-    alpha: float | None = None,
-    correction: Correction = "none",
+    options: ReportOptions,
 ) -> Table:
-    """The paper's table with our values, each beside the printed one if `printed`.
+    """The paper's table with our values, each beside the printed one if `options.printed`.
 
-    Means of ratings are marked; for `alpha` and `correction` see `human_table_report`.
+    Means of ratings are marked.
 
     Raises:
         InputError: no judgement belongs to it, a rating is not on its scale, or `alpha` or
             `correction` cannot be used.
     """
-    rules = Rules(table.p_threshold or DEFAULT_ALPHA if alpha is None else alpha, correction)
+    rules = Rules.of(options, table.p_threshold)
     by_question = JudgementTable(judgements)
     sections = {
         aspect: _Section(table, aspect, rows, by_question, rules)
@@ -125,14 +106,14 @@ def human_table(
             f"criterion {criterion!r}.",
         )
     origin = f"{table.label} of {table.paper_title or table.paper}"
-    caption = f"{table.caption}, beside {origin}" if printed else table.caption
-    parts = {aspect: part.table(printed) for aspect, part in sections.items()}
+    caption = f"{table.caption}, beside {origin}" if options.printed else table.caption
+    parts = {aspect: part.table(options.printed) for aspect, part in sections.items()}
     merged = side_by_side(table_name(table), caption, parts)
     rule = counting_rule(table.paper, table.table)
     notes = list(_judgement_notes(used, len(judgements) - len(used), rule))
     notes += merged.notes
     notes += (note for part in sections.values() for note in part.agreement_notes())
-    if printed:
+    if options.printed:
         notes += [f"Printed: {origin}.", *_printed_test_note(table), *notes_of(table)]
     return replace(merged, notes=tuple(dict.fromkeys(notes)))
 

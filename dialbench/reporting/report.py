@@ -14,6 +14,7 @@ from dialbench.errors import UnknownName
 from dialbench.records import Result, Table
 from dialbench.reporting.formats import render, typeset
 from dialbench.reporting.formats.names import FORMATS, PLOTS, TABLES
+from dialbench.reporting.options import ReportOptions
 from dialbench.reporting.plots import canvas
 from dialbench.reporting.tables.topics import topic_words
 from dialbench.text.cleaning import slug
@@ -31,12 +32,10 @@ def write(
     tables: Sequence[Table],
     results: Iterable[Result],
     folder: Path,
-    formats: Sequence[str],
+    options: ReportOptions,
     *,
     ours: Sequence[Table] | None = None,
     read: Read | None = None,
-    conversations: bool = True,
-    standalone: bool = False,
 ) -> list[Path]:
     """Writes `TABLE.tex` and so on, `TABLE-METRIC.png`, `CORPUS-training.png`, `report.html`.
 
@@ -48,11 +47,9 @@ def write(
         tables: as `results.build` makes them.
         results: whose learning curves and responses are plotted and whose settings are listed.
         folder: where to write; made if it is missing.
-        formats: any of `FORMATS`; html is one page with everything.
+        options: formats, and what stands on the page; marks are in the tables already.
         ours: each table with our values alone, for bar charts; by default the tables.
         read: reads the responses of a job; without it plots and page have none.
-        conversations: whether the page holds contexts and responses.
-        standalone: whether every table is typeset as `TABLE.pdf` too.
 
     Returns:
         The files, tables first.
@@ -64,20 +61,20 @@ def write(
     """
     from dialbench.files.atomic import atomic_write
 
-    unique_formats = list(dict.fromkeys(formats))
+    unique_formats = list(dict.fromkeys(options.formats))
     for format in unique_formats:
         if format not in FORMATS:
             raise UnknownName.of("format", format, FORMATS, where="--formats")
     named = _named(tables)
-    if standalone:
+    if options.standalone:
         typeset.check()
     our_tables = named if ours is None else _named(ours)
     results = list(results)
     words = _named(topic_words(results), [table.name for table in named])
-    report = _Report(named, our_tables, words, results, read, conversations)
+    report = _Report(named, our_tables, words, results, read, options.conversations)
     paths = []
     files = report.files(unique_formats)
-    for name, data in chain(files, report.pages()) if standalone else files:
+    for name, data in chain(files, report.pages()) if options.standalone else files:
         atomic_write(folder / name, data)
         paths.append(folder / name)
     return paths

@@ -12,13 +12,12 @@ from dialbench.errors import InputError, UnknownName
 from dialbench.presets.preset import Preset
 from dialbench.presets.preset import load as load_preset
 from dialbench.records import Decoding, Job, Result, Table, fingerprint_of
-from dialbench.reporting.defaults import DEFAULT_ALPHA
-from dialbench.reporting.formats.names import without_plots
+from dialbench.reporting.options import ReportOptions, without_plots
 from dialbench.reporting.report import write
 from dialbench.reporting.tables.merge_columns import side_by_side
 from dialbench.reporting.tables.paper_comparison import PaperComparison, compare_with_paper
 from dialbench.reporting.tables.printed import as_printed
-from dialbench.reporting.tables.significance import Correction, Rules
+from dialbench.reporting.tables.significance import Rules
 from dialbench.reporting.tables.topics import topic_words
 from dialbench.reproduction.parameters import parameter_table
 from dialbench.running.plan import comparison_key, preset_for_row, systems_of, training_settings
@@ -33,16 +32,11 @@ def write_comparison(
     suite: Suite | TopicSuite,
     results: Sequence[Result],
     out: Path,
-    formats: Sequence[str],
+    options: ReportOptions,
     *,
-    alpha: float | None = None,
-    correction: Correction = "none",
     preset: Preset | None = None,
     plugins: Sequence[Path] = (),
     read: Read | None = None,
-    conversations: bool = True,
-    printed: bool = True,
-    standalone: bool = False,
 ) -> tuple[list[Table], list[Path]]:
     """Writes our table beside the paper's: one a corpus and setting.
 
@@ -52,16 +46,10 @@ def write_comparison(
         suite: our rows and columns and the paper's.
         results: of a runs folder; those of other systems are ignored.
         out: the folder for tables, and plots of our values.
-        formats: of tables and plots.
-        alpha: level of significance of our marks; by default the paper's, else `DEFAULT_ALPHA`.
-        correction: as of any table.
+        options: formats, marks, and whether the paper's values stand beside ours.
         preset: of the results; None looks it up by its name in them.
         plugins: files with further systems.
         read: reads the responses of a job; without it plots and page have none.
-        conversations: whether the page holds contexts and responses.
-        printed: whether the paper's values stand beside ours; without them several corpora
-            stand side by side, as in the paper.
-        standalone: as of `report.write`.
 
     Returns:
         The tables, and the files written.
@@ -85,27 +73,16 @@ def write_comparison(
     ours: list[Table] | None = None
     words: list[Table] = []
     if isinstance(suite, TopicSuite):
-        tables, words = [_printed_topics(suite)] if printed else [], topic_words(used)
+        tables, words = [_printed_topics(suite)] if options.printed else [], topic_words(used)
     else:
-        level = suite.printed_table().p_threshold or DEFAULT_ALPHA
-        rules = Rules(level if alpha is None else alpha, correction)
+        rules = Rules.of(options, suite.printed_table().p_threshold)
         groups = [group for group, _ in row_groups]
         pairs = [compare_with_paper(suite, group, r, missing, rules) for group, r in row_groups]
         tables = [pair.table for pair in pairs]
         ours = [pair.ours for pair in pairs]
-        if not printed:
+        if not options.printed:
             tables, ours = [_like_the_paper(suite, groups, pairs)], None
-    files = write(
-        tables,
-        used,
-        out,
-        formats,
-        ours=ours,
-        read=read,
-        conversations=conversations,
-        standalone=standalone,
-    )
-    return [*tables, *words], files
+    return [*tables, *words], write(tables, used, out, options, ours=ours, read=read)
 
 
 def _printed_topics(suite: TopicSuite) -> Table:
@@ -129,11 +106,11 @@ def _like_the_paper(
 
 
 def write_counts(
-    suite: CountSuite, out: Path, formats: Sequence[str], *, standalone: bool = False
+    suite: CountSuite, out: Path, options: ReportOptions
 ) -> tuple[list[Table], list[Path]]:
     """Writes our parameter counts beside the paper's; returns the table and the files."""
     table = parameter_table(suite)
-    return [table], write([table], (), out, without_plots(formats), ours=(), standalone=standalone)
+    return [table], write([table], (), out, without_plots(options), ours=())
 
 
 @dataclass(frozen=True)

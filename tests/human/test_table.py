@@ -21,6 +21,7 @@ from dialbench.papers.tables import PrintedTable, load_table
 from dialbench.records import Row, Table
 from dialbench.reporting.formats.names import TABLES
 from dialbench.reporting.formats.render import render
+from dialbench.reporting.options import ReportOptions
 
 VALUES = {"w": 1.0, "t": 0.0, "l": -1.0}
 # Three judges, four examples: 6 wins, 5 ties, 1 loss. By example the judges agree in 1, 0, 1 and
@@ -46,7 +47,9 @@ def table_of(paper: str, number: str, *ratings: list[Judgement], **options: Any)
     printed_table = load_table(paper, number)
     assert isinstance(printed_table, PrintedTable)
     return human_table(
-        printed_table, [judgement for part in ratings for judgement in part], **options
+        printed_table,
+        [judgement for part in ratings for judgement in part],
+        ReportOptions(**options),
     )
 
 
@@ -412,7 +415,7 @@ def test_the_command_writes_stars_and_why_there_is_none(
     ends = {line.split()[0]: line.split()[-1] for line in text if line.startswith(("DV", "S2SA "))}
     assert ends == {"DVS2S": "1.38¹", "S2SA": "1.00*"}
     assert "Mean: no test for CVAE (1 example in common with DVS2S, a test needs 2)." in text
-    strict = human_table_report("dvs2s", "2", path, out, ["txt"], alpha=1e-6, correction="holm")
+    strict = human_table_report("dvs2s", "2", path, out, ReportOptions(["txt"], 1e-6, "holm"))
     assert marked(strict[0][0]) == {"DVS2S": "B", "CVAE": "S"}
     assert "p < 1e-06, corrected within each column" in (out / "dvs2s-2.txt").read_text("utf-8")
     assert "no significant difference shown from CVAE" in (out / "report.html").read_text("utf-8")

@@ -13,6 +13,7 @@ from html.parser import HTMLParser
 import numpy as np
 
 from dialbench.records import Cell, Column, Example, Responses, Row, Score, Table
+from dialbench.reporting.options import ReportOptions
 from dialbench.reporting.page.content import findings, licence, section, settings
 from dialbench.reporting.page.conversations import Conversations, SystemResponses, gather, pack
 from dialbench.reporting.page.drawing import drawing
@@ -287,12 +288,12 @@ def test_without_conversations_no_text_is_on_the_page(tmp_path, result):
         return Responses(job, few, ["a secret answer"] * len(few), 1.0, "cpu")
 
     tables = build([one], metrics=["length"])
-    (path,) = write(tables, [one], tmp_path / "with", ["html"], read=read)
+    (path,) = write(tables, [one], tmp_path / "with", ReportOptions(["html"]), read=read)
     text = path.read_text(encoding="utf-8")
     assert "a secret answer" in text
     (data,) = [text for attrs, text in _Outline(text).all("script") if "data-title" in attrs]
     assert unpacked(data)["turns"][0] == "turn 0 0"
-    (path,) = write(tables, [one], tmp_path / "without", ["html"])
+    (path,) = write(tables, [one], tmp_path / "without", ReportOptions(["html"]))
     text = path.read_text(encoding="utf-8")
     assert "secret" not in text
     assert 'class="packed"' not in text

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from dialbench.records import Example, Responses, Score
+from dialbench.reporting.options import ReportOptions
 from dialbench.reporting.report import write
 from dialbench.reporting.tables.results import build
 from dialbench.text.cleaning import visible
@@ -189,7 +190,7 @@ def make_page(tmp_path_factory, result):
             tables,
             results,
             folder,
-            ["html"],
+            ReportOptions(["html"]),
             read=lambda job: Responses(job, examples, texts_of[job.system], 1.0, "cpu"),
         )
         return path
@@ -308,7 +309,7 @@ def test_a_payload_is_shown_wherever_it_stands_and_never_runs(
         caption,
         [job, other],
         tmp_path,
-        ["html"],
+        ReportOptions(["html"]),
         read=lambda one: Responses(one, examples, [text] * 3, 1.0, "cpu"),
     )
     browser.open(path)
@@ -398,7 +399,7 @@ def test_filters_without_their_metric_are_left_out(browser, tmp_path, result):
         build([one], metrics=["length"]),
         [one],
         tmp_path,
-        ["html"],
+        ReportOptions(["html"]),
         read=lambda job: Responses(job, examples, ["well"], 1.0, "cpu"),
     )
     browser.open(path)

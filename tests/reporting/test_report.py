@@ -10,6 +10,7 @@ from dialbench.errors import StorageError, UnknownName
 from dialbench.records import Cell, Column, Row, Table
 from dialbench.reporting.formats import render
 from dialbench.reporting.formats.names import FORMATS, PLOTS
+from dialbench.reporting.options import ReportOptions
 from dialbench.reporting.report import write
 from dialbench.reporting.tables.columns import column_of
 from dialbench.text.cleaning import clean, slug
@@ -26,7 +27,7 @@ def names(paths):
 
 
 def test_every_table_in_every_text_format(tmp_path, table):
-    paths = write([table, named("other")], [], tmp_path / "new" / "folder", TEXTS)
+    paths = write([table, named("other")], [], tmp_path / "new" / "folder", ReportOptions(TEXTS))
     assert names(paths) == [f"{name}.{end}" for name in ("demo", "other") for end in TEXTS]
     for path in paths[: len(TEXTS)]:
         assert path.read_text(encoding="utf-8") == render.render(table, path.suffix[1:])
@@ -37,7 +38,7 @@ def test_html_is_one_page_with_everything(tmp_path, make_systems):
 
     results = make_systems(["a", "b"])
     tables = [*build(results, metrics=["dist-2"]), named("other")]
-    (path,) = write(tables, results, tmp_path, ["html"])
+    (path,) = write(tables, results, tmp_path, ReportOptions(["html"]))
     text = path.read_text(encoding="utf-8")
     assert path.name == "report.html"
     assert text.count('<table class="dialbench">') == 2
@@ -50,7 +51,12 @@ def test_plots_of_metrics_training_and_quality_against_diversity(tmp_path, make_
     from dialbench.reporting.tables.results import build
 
     results = make_systems(["a", "b"])
-    paths = write(build(results, metrics=["dist-2", "bleu-1"]), results, tmp_path, ["png", "pdf"])
+    paths = write(
+        build(results, metrics=["dist-2", "bleu-1"]),
+        results,
+        tmp_path,
+        ReportOptions(["png", "pdf"]),
+    )
     stems = ("demo-dist-2", "demo-bleu-1", "demo-quality-diversity", "demo-training")
     assert sorted(names(paths)) == sorted(f"{s}.{end}" for s in stems for end in ("png", "pdf"))
     for path in paths:
@@ -117,8 +123,8 @@ def test_every_plot_says_what_it_shows(made_twice):
 
 def test_plots_of_responses_are_no_conversations(tmp_path, make_systems):
     results = [dataclasses.replace(one, curve=()) for one in make_systems(["a", "b"])]
-    options = {"read": conversations_of(), "conversations": False}
-    (path,) = write([named("t")], results, tmp_path, ["html"], **options)
+    options = ReportOptions(["html"], conversations=False)
+    (path,) = write([named("t")], results, tmp_path, options, read=conversations_of())
     page = path.read_text(encoding="utf-8")
     assert "<figcaption>Lengths of the responses; " in page
     assert 'id="conversations"' not in page
@@ -140,7 +146,7 @@ def test_a_report_written_twice_is_the_same(tmp_path, make_systems):
 
     def run(folder):
         results = make_systems(["a", "b"], (1, 2))
-        return write(build(results, metrics=["ue"]), results, folder, FORMATS)
+        return write(build(results, metrics=["ue"]), results, folder, ReportOptions(FORMATS))
 
     first, second = run(tmp_path / "x"), run(tmp_path / "y")
     assert [p.read_bytes() for p in first] == [p.read_bytes() for p in second]
@@ -149,7 +155,7 @@ def test_a_report_written_twice_is_the_same(tmp_path, make_systems):
 
 def test_names_stay_in_the_folder_and_do_not_collide(tmp_path):
     tables = [named(n) for n in ("../../etc/x", "a b", "a/b", "A-b", "", "...")]
-    paths = write(tables, [], tmp_path, ["md"])
+    paths = write(tables, [], tmp_path, ReportOptions(["md"]))
     assert {path.parent for path in paths} == {tmp_path}
     assert len({path.name.lower() for path in paths}) == len(tables)
     assert all(path.is_file() for path in paths)
@@ -157,18 +163,18 @@ def test_names_stay_in_the_folder_and_do_not_collide(tmp_path):
 
 def test_an_unknown_format_writes_nothing(tmp_path):
     with pytest.raises(UnknownName, match=r"--formats: unknown format 'jpg'"):
-        write([named("t")], [], tmp_path, ["md", "jpg"])
+        write([named("t")], [], tmp_path, ReportOptions(["md", "jpg"]))
     assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_that_cannot_be_written_is_said_so(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(StorageError, match="file"):
-        write([named("t")], [], tmp_path / "file", ["md"])
+        write([named("t")], [], tmp_path / "file", ReportOptions(["md"]))
 
 
 def test_a_format_named_twice_is_written_once(tmp_path):
-    assert names(write([named("t")], [], tmp_path, ["md", "md"])) == ["t.md"]
+    assert names(write([named("t")], [], tmp_path, ReportOptions(["md", "md"]))) == ["t.md"]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 
 from dialbench.records import Column, Result
 from dialbench.reporting.tables.results import build
+from dialbench.reporting.tables.significance import Rules
 
 
 @pytest.fixture(scope="module")
@@ -248,8 +249,7 @@ def test_notes_name_the_test_of_every_column(build_one, result, score):
         result("a", scores(0.5)),
         result("b", scores(0.1)),
         metrics=["dist-1", "bleu-1", "mtld"],
-        alpha=0.05,
-        correction="holm",
+        rules=Rules(0.05, "holm"),
     )
     assert notes_with(table, "two-sided p < 0.05, corrected within each column after Holm")
     assert "Dist-1: jackknife t-test over 10 groups of dialogues." in table.notes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dialbench.reporting.formats.render import render
+from dialbench.reporting.options import ReportOptions
 from dialbench.reporting.plots.topic_maps import topic_maps
 from dialbench.reporting.report import write
 from dialbench.reporting.tables.topics import topic_words
@@ -81,7 +82,7 @@ class TestFormats:
             assert all(word in text for word in words), format
 
     def test_a_report_holds_them_beside_its_tables(self, topic_result, tmp_path):
-        files = write([], [topic_result()], tmp_path, ["txt", "csv", "html"])
+        files = write([], [topic_result()], tmp_path, ReportOptions(["txt", "csv", "html"]))
         assert sorted(path.name for path in files) == ["demo-topics.txt", "report.html"]
         assert "boat" in (tmp_path / "demo-topics.txt").read_text(encoding="utf-8")
         page = (tmp_path / "report.html").read_text(encoding="utf-8")
@@ -90,7 +91,7 @@ class TestFormats:
 
     def test_a_table_of_that_name_keeps_its_name(self, topic_result, tmp_path):
         [positions] = topic_words([topic_result(facts={"topics": [["other"]]})])
-        files = write([positions], [topic_result()], tmp_path, ["txt"])
+        files = write([positions], [topic_result()], tmp_path, ReportOptions(["txt"]))
         assert [path.name for path in files] == ["demo-topics.txt", "demo-topics-2.txt"]
         assert "other" in files[0].read_text(encoding="utf-8")
 

@@ -12,6 +12,7 @@ from dialbench.errors import InputError
 from dialbench.records import Cell, Column, Row, Table
 from dialbench.reporting.formats import typeset
 from dialbench.reporting.formats.render import render
+from dialbench.reporting.options import ReportOptions
 from dialbench.reporting.report import write
 
 COLUMNS = (Column("m", "M"), Column("d", "diff.", direction="none"))
@@ -51,7 +52,7 @@ def words_of(tex):
 
 
 def test_the_page_reads_as_the_table(words_of, tmp_path):
-    (path,) = write([TABLE], [], tmp_path, [], standalone=True)
+    (path,) = write([TABLE], [], tmp_path, ReportOptions((), standalone=True))
     assert path.name == "t.pdf"
     words = words_of(path)
     for word in ("a_b", "12345.679", "+0.574", "−0.250", "caption.", "below."):
@@ -60,7 +61,7 @@ def test_the_page_reads_as_the_table(words_of, tmp_path):
 
 def test_however_many_notes_there_are_all_can_be_read(words_of, tmp_path):
     notes = tuple(f"This is note{number}, which says what the others do." for number in range(250))
-    (path,) = write([replace(TABLE, notes=notes)], [], tmp_path, [], standalone=True)
+    (path,) = write([replace(TABLE, notes=notes)], [], tmp_path, ReportOptions((), standalone=True))
     words = words_of(path)
     assert all(f"note{number}," in words for number in range(250))
 
@@ -83,5 +84,5 @@ def test_a_missing_package_is_named(monkeypatch):
 def test_without_tex_nothing_is_written_and_it_is_said(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InputError, match="--standalone: pdflatex is not installed"):
-        write([TABLE], [], tmp_path, ["md"], standalone=True)
+        write([TABLE], [], tmp_path, ReportOptions(["md"], standalone=True))
     assert not list(tmp_path.iterdir())

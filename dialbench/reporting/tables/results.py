@@ -7,19 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dialbench.records import Cell, Column, Result, Row, Score, Table
-from dialbench.reporting.defaults import DEFAULT_ALPHA
 from dialbench.reporting.tables.columns import column_of
 from dialbench.reporting.tables.notes import notes
 from dialbench.reporting.tables.rows import SeedGroup, seed_groups
-from dialbench.reporting.tables.significance import Correction, Marks, Rules, Sample, mark
+from dialbench.reporting.tables.significance import Marks, Rules, Sample, mark
 
 
 def build(
     results: Iterable[Result],
     *,
     metrics: Sequence[Column | str],
-    alpha: float = DEFAULT_ALPHA,
-    correction: Correction = "none",
+    rules: Rules | None = None,
     corpus_notes: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Table]:
     """The tables of all corpora in the results, in order of first appearance.
@@ -33,14 +31,10 @@ def build(
     Args:
         results: of all jobs; failed jobs give rows of dashes.
         metrics: names or columns, in their order; those of one family stand together.
-        alpha: level of significance.
-        correction: "holm" adjusts p-values for the several comparisons within a column.
+        rules: when a difference is significant; None: at `DEFAULT_ALPHA`, uncorrected.
         corpus_notes: notes by corpus.
-
-    Raises:
-        InputError: `alpha` or `correction` cannot be used.
     """
-    rules = Rules(alpha, correction)
+    rules = rules or Rules()
     columns = _by_family([column_of(m) if isinstance(m, str) else m for m in metrics])
     by_corpus: dict[str, list[Result]] = {}
     for result in results:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -13,11 +12,10 @@ from dialbench.errors import InputError, UnknownName
 from dialbench.metrics.formulas import FORMULAS
 from dialbench.records import Column, Score
 from dialbench.reporting.defaults import DEFAULT_ALPHA
+from dialbench.reporting.options import Correction, ReportOptions
 from dialbench.stats.compare import Test, difference_test, pseudo_values
 from dialbench.stats.seeds import over_seeds
 from dialbench.stats.significance import holm
-
-Correction = Literal["none", "holm"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +36,12 @@ class Rules:
             raise InputError(what, where="alpha", hint=hint)
         if self.correction not in (known := ("none", "holm")):
             raise UnknownName.of("correction", self.correction, known, where="correction")
+
+    @classmethod
+    def of(cls, options: ReportOptions, printed: float | None = None) -> Rules:
+        """Those of a report; `printed` is the level of a paper, if it names one."""
+        alpha = printed or DEFAULT_ALPHA if options.alpha is None else options.alpha
+        return cls(alpha, options.correction)
 
     @property
     def note(self) -> str:

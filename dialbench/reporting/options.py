@@ -1,0 +1,59 @@
+"""What reports may be told: one declaration for the command line and for Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal
+
+from dialbench.options import Help
+from dialbench.reporting.defaults import DEFAULT_ALPHA
+from dialbench.reporting.formats.names import FORMATS, PLOTS
+
+Correction = Literal["none", "holm"]
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """What is written, and which differences are marked.
+
+    Attributes:
+        formats: of tables (tex, md, csv, txt), of plots (png, pdf), and html for one page with
+            all of them.
+        alpha: level of significance of the marks; None: a paper's where its table is made again,
+            else `DEFAULT_ALPHA`.
+        correction: "holm" adjusts p-values for the several comparisons within a column.
+        printed: whether a paper's values stand beside ours; without them several corpora stand
+            side by side, as in the paper.
+        standalone: whether every table is typeset as a PDF too, which needs TeX.
+        conversations: whether the page holds contexts and responses.
+    """
+
+    formats: Annotated[
+        Sequence[str],
+        Help(
+            "Formats of tables (tex, md, csv, txt), plots (png, pdf) and the page (html)."
+            f"  [default: {','.join(FORMATS)}]",
+            "NAMES",
+            FORMATS,
+        ),
+    ] = FORMATS
+    alpha: Annotated[
+        float | None,
+        Help(
+            f"Level of significance.  [default: of a suite its paper's, else {DEFAULT_ALPHA}]", "P"
+        ),
+    ] = None
+    correction: Annotated[
+        Correction, Help("How to correct for many comparisons in a column.  [default: none]")
+    ] = "none"
+    printed: Annotated[
+        bool, Help("Write a suite's table without the paper's values, in the paper's shape.")
+    ] = True
+    standalone: Annotated[bool, Help("Typeset every table as a PDF too; needs TeX.")] = False
+    conversations: Annotated[bool, Help("Leave all texts out of the HTML page.")] = True
+
+
+def without_plots(options: ReportOptions) -> ReportOptions:
+    """The same without the formats of plots, for tables that nothing is plotted of."""
+    return replace(options, formats=[name for name in options.formats if name not in PLOTS])
