@@ -71,8 +71,8 @@ class TestSizes:
         assert size(model.context_encoder) + size(model.context_embedding) == 9_621_600
         assert size(model.topics) + size(model.posterior) == topics
         # the posterior, and what only tells topics: a vector of each topic and topical word
-        told = 300 * (5 + words)
-        assert whole - count_for_responses(model) == size(model.posterior) + told
+        reported = 300 * (5 + words)
+        assert whole - count_for_responses(model) == size(model.posterior) + reported
 
     @pytest.mark.parametrize("name", SYSTEMS)
     def test_grow_linearly_in_the_rank(self, name):
@@ -226,12 +226,12 @@ class TestCells:
     def test_factored_products_equal_matrices_built_in_full(self, name, directions):
         cell = shaken(CELLS[name](directions))
         x = random(directions, T, N, IN)
-        found = run(cell, x, self.GIVEN)
+        actual = run(cell, x, self.GIVEN)
         for way in range(directions):
             for n in range(N):
                 one = Explicit(cell, way, self.GIVEN.context[n], self.GIVEN.topics[n])
                 for t in range(T):
-                    assert torch.allclose(found[t][0][way, n], one.step(x[way, t, n]))
+                    assert torch.allclose(actual[t][0][way, n], one.step(x[way, t, n]))
                 same = [torch.equal(one.matrices[0], w) for w in one.matrices[1:]]
                 # Topics make one set of weights for a conversation, its context one a step.
                 assert all(same) if name == "topic" else not any(same)
@@ -303,7 +303,7 @@ class TestPaperCells:
     def test_equal_the_equations_with_matrices_built_in_full(self, name, directions):
         cell = shaken(PAPER[name](directions))
         x = random(directions, T, N, IN)
-        found = run(cell, x, self.GIVEN)
+        actual = run(cell, x, self.GIVEN)
         for way in range(directions):
             for n in range(N):
                 zeta, theta = self.GIVEN.context[n], self.GIVEN.topics[n]
@@ -327,7 +327,7 @@ class TestPaperCells:
                     i, f, o, g = (w @ torch.cat([x[way, t, n], h]) + cell.bias[way, 0]).chunk(4)
                     c = f.sigmoid() * c + i.sigmoid() * g.tanh()
                     h = o.sigmoid() * c.tanh()
-                    assert torch.allclose(found[t][0][way, n], h)
+                    assert torch.allclose(actual[t][0][way, n], h)
 
     def test_sizes_of_the_papers_matrices(self):
         """U: 4h x K, V: (h + x) x K, beside them the gates' biases."""
@@ -386,9 +386,9 @@ class TestInferrer:
 
         scores = normed(theta @ topics.topics) @ normed(topics.words).T
         logs = scores.log_softmax(-1)
-        found = topics.words_nll(bag, nu)
-        assert found[0].item() == pytest.approx(-(logs[0, 0] + 2 * logs[0, 2]).item())
-        assert found[1].item() == 0.0
+        actual = topics.words_nll(bag, nu)
+        assert actual[0].item() == pytest.approx(-(logs[0, 0] + 2 * logs[0, 2]).item())
+        assert actual[1].item() == 0.0
 
     def test_plane_puts_words_of_one_kind_together(self):
         numbers = list(range(5, 25))
@@ -419,9 +419,9 @@ class TestInferrer:
 
     def test_lists_hold_the_likeliest_topical_words(self, topics):
         scores = topics.topics @ topics.words.T
-        for row, found in zip(scores.tolist(), topics.lists(2), strict=True):
+        for row, actual in zip(scores.tolist(), topics.lists(2), strict=True):
             best = sorted(range(3), key=lambda i: -row[i])[:2]
-            assert found == [topics.numbers[i] for i in best]
+            assert actual == [topics.numbers[i] for i in best]
 
     def test_weight_of_the_divergence(self):
         for step in (0, 1_000, 3_500, 5_000, 6_999):
@@ -441,12 +441,12 @@ class TestLoss:
         model, batch = made
         for step in (0, 30, 50, 100):
             losses = model.loss(batch, step)
-            nll, told, kl = (losses.parts[n].item() for n in ("nll", "topical_words", "kl"))
+            nll, reported, kl = (losses.parts[n].item() for n in ("nll", "topical_words", "kl"))
             apart = 0.1 * model.topics.closeness().item()
-            topics = (told + kl_weight(step, 100) * kl) / 8 + apart
+            topics = (reported + kl_weight(step, 100) * kl) / 8 + apart
             assert losses.total.item() == pytest.approx(nll / losses.tokens + topics)
             assert kl > 0
-            assert told > 0
+            assert reported > 0
 
     def test_topics_learn_from_posterior_of_context_and_response(self, made):
         model, batch = made
@@ -489,8 +489,8 @@ class TestLoss:
             return adapter.model.state_dict()
 
         plain = learnt("plain")
-        told = TopicInferrer.words_nll
-        monkeypatch.setattr(TopicInferrer, "words_nll", lambda *given: scale * told(*given))
+        reported = TopicInferrer.words_nll
+        monkeypatch.setattr(TopicInferrer, "words_nll", lambda *given: scale * reported(*given))
         scaled = learnt("scaled")
         moved = [name for name in plain if not torch.equal(plain[name], scaled[name])]
         assert moved

@@ -126,10 +126,10 @@ class TestSpeakers:
     def test_last_utterance_is_the_others(self):
         vectors = torch.zeros(2, 3, 1)
         real = torch.tensor([[True, True, True], [True, True, False]])
-        found = speakers(Conversation(vectors, real))
+        actual = speakers(Conversation(vectors, real))
         own, other = [1, 0], [0, 1]
-        assert found[0].tolist() == [other, own, other]
-        assert found[1, :2].tolist() == [own, other]
+        assert actual[0].tolist() == [other, own, other]
+        assert actual[1, :2].tolist() == [own, other]
 
     def test_flags_count(self, ready, rows_of):
         model, batch = ready("cvae-rnn")

@@ -89,8 +89,8 @@ def test_padding_changes_nothing(system, ready, precision):
         batch, source=pad(batch.source, (0, 5), value=PAD), target=pad(batch.target, (0, 3))
     )
     length = batch.target.shape[1]
-    found = model.logits(padded)[:, :length]
-    assert torch.allclose(found, model.logits(batch), rtol=0, atol=1e-5)
+    actual = model.logits(padded)[:, :length]
+    assert torch.allclose(actual, model.logits(batch), rtol=0, atol=1e-5)
     assert model.loss(padded_real(padded, length), 0).total.item() == pytest.approx(
         model.loss(batch, 0).total.item(), abs=1e-5
     )

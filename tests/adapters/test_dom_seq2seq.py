@@ -111,16 +111,16 @@ def test_generators_learn_from_their_domain_alone(train, eight, monkeypatch):
 
     monkeypatch.setattr(Registry().get("dom-seq2seq"), "trainer", trainer)
     adapter = train(domains=3)
-    _, found = Domains.fit(adapter._encode(eight).source, 3, 50_000, seed_of(1, "domains"))
+    _, actual = Domains.fit(adapter._encode(eight).source, 3, 50_000, seed_of(1, "domains"))
     for domain in range(3):
-        ids = {e.id for e, own in zip(eight, found.tolist(), strict=True) if own == domain}
+        ids = {e.id for e, own in zip(eight, actual.tolist(), strict=True) if own == domain}
         assert seen[domain] == (ids, f"domain-{domain}")
 
 
 def said_by(adapter, generator, data, rows) -> list[str]:
     """What one generator answers, greedily."""
-    found = beam_search(generator, make_batch(data, rows, "cpu"), 1, 10)
-    return [detokenize(adapter.vocabulary.decode(best.tokens)) for (best,) in found]
+    actual = beam_search(generator, make_batch(data, rows, "cpu"), 1, 10)
+    return [detokenize(adapter.vocabulary.decode(best.tokens)) for (best,) in actual]
 
 
 def test_the_best_of_all_answers_is_given(trained, asked, monkeypatch):
@@ -134,8 +134,8 @@ def test_the_best_of_all_answers_is_given(trained, asked, monkeypatch):
     answers, scores = [], []
     for domain, generator in enumerate(trained.model.generators):
         answers.append(said_by(trained, generator, data, rows))
-        found = beam_search(generator, make_batch(data, rows, "cpu"), 1, 10)
-        scores.append([float(chances[i, domain]) + found[i][0].score for i in range(8)])
+        actual = beam_search(generator, make_batch(data, rows, "cpu"), 1, 10)
+        scores.append([float(chances[i, domain]) + actual[i][0].score for i in range(8)])
     best = [max(range(3), key=lambda d: scores[d][i]) for i in range(8)]
     expected = [answers[domain][i] for i, domain in enumerate(best)]
     assert trained.respond(asked, Decoding(), Run(1)) == expected
@@ -171,15 +171,17 @@ def test_only_training_contexts_decide_the_domains(train, trained, eight):
     other = [replace(e, references=eight[i - 1].references) for i, e in enumerate(eight)]
     again = train(domains=3, valid=Split("valid", other[:4]))
     assert torch.equal(again.domains.table, trained.domains.table)
-    _, found = Domains.fit(trained._encode(Split("train", other)).source, 3, 50_000, 1)
+    _, actual = Domains.fit(trained._encode(Split("train", other)).source, 3, 50_000, 1)
     _, same = Domains.fit(trained._encode(eight).source, 3, 50_000, 1)
-    assert torch.equal(found, same)
+    assert torch.equal(actual, same)
 
 
 def test_draws_are_refused():
     adapter = Registry().get("dom-seq2seq")
-    found = [adapter.supports(Decoding.parse(d)) for d in ("greedy", "beam:5", "sample", "top-k:5")]
-    assert found == [True, True, False, False]
+    actual = [
+        adapter.supports(Decoding.parse(d)) for d in ("greedy", "beam:5", "sample", "top-k:5")
+    ]
+    assert actual == [True, True, False, False]
 
 
 def test_where_domains_come_from_is_told(train):
@@ -191,10 +193,10 @@ def test_where_domains_come_from_is_told(train):
 
 def test_validation_loss_of_the_generators_is_told(trained, eight):
     data = trained._encode(eight)
-    found = trained.domains.logs(data.source).argmax(1).numpy()
+    actual = trained.domains.logs(data.source).argmax(1).numpy()
     lost = tokens = 0.0
-    for domain in set(found):
-        batch = make_batch(data, np.flatnonzero(found == domain), "cpu")
+    for domain in set(actual):
+        batch = make_batch(data, np.flatnonzero(actual == domain), "cpu")
         losses = trained.model.generators[domain].eval().loss(batch, 0)
         lost += losses.parts["nll"].item()
         tokens += losses.tokens

@@ -55,8 +55,8 @@ class TestTfIdf:
         made = TfIdf.fit(ragged, 10**6)
         order = [names.index(named(key)) for key in made.features.tolist()]
         assert len(names) == len(order)
-        found = dense(made.rows(ragged), len(order))
-        assert np.allclose(found, expected[:, order], rtol=0, atol=1e-12)
+        actual = dense(made.rows(ragged), len(order))
+        assert np.allclose(actual, expected[:, order], rtol=0, atol=1e-12)
 
     def test_keeps_what_occurs_most_often(self, texts, ragged):
         counts: dict[str, int] = {}
@@ -65,8 +65,8 @@ class TestTfIdf:
                 pair = f"w{words[place - 1]} w{word}"
                 for gram in [f"w{word}"] + [pair] * (place > 0):
                     counts[gram] = counts.get(gram, 0) + 1
-        found = [counts[named(key)] for key in TfIdf.fit(ragged, 40).features.tolist()]
-        assert sorted(found) == sorted(counts.values())[-40:]
+        actual = [counts[named(key)] for key in TfIdf.fit(ragged, 40).features.tolist()]
+        assert sorted(actual) == sorted(counts.values())[-40:]
 
     def test_pairs_cross_neither_turns_nor_unknown_words_nor_texts(self):
         made = TfIdf.fit(Ragged.of([[5, SEP, 6], [6, UNK, 7, 8], [], [5]]), 100)
@@ -103,17 +103,17 @@ class TestClusters:
     def test_ends_where_no_text_is_nearer_to_another_mean(self, ragged):
         made = TfIdf.fit(ragged, 10**6)
         rows, size = made.rows(ragged), len(made.features)
-        found, matrix = clusters(rows, size, 4, 7).numpy(), dense(rows, size)
-        means = np.stack([matrix[found == k].mean(0) for k in range(4)])
+        actual, matrix = clusters(rows, size, 4, 7).numpy(), dense(rows, size)
+        means = np.stack([matrix[actual == k].mean(0) for k in range(4)])
         away = ((matrix[:, None] - means) ** 2).sum(2)
-        assert np.array_equal(away.argmin(1), found)
+        assert np.array_equal(away.argmin(1), actual)
 
     def test_no_more_than_there_are_distinct_texts(self):
         texts = Ragged.of([[5], [6], [5], [6], [5]])
         made = TfIdf.fit(texts, 10)
-        found = clusters(made.rows(texts), 2, 10, 1)
-        assert found.unique().tolist() == [0, 1]
-        assert found[0] == found[2] == found[4] != found[1] == found[3]
+        actual = clusters(made.rows(texts), 2, 10, 1)
+        assert actual.unique().tolist() == [0, 1]
+        assert actual[0] == actual[2] == actual[4] != actual[1] == actual[3]
 
     def test_the_seed_decides(self, ragged):
         made = TfIdf.fit(ragged, 10**6)
@@ -130,23 +130,23 @@ class TestRegression:
         table, bias = regression(rows, size, labels)
         plain = linear.LogisticRegression(tol=1e-8, max_iter=2000)
         plain.fit(dense(rows, size), labels.numpy())
-        found = (rows @ table + bias).softmax(-1)
+        actual = (rows @ table + bias).softmax(-1)
         expected = plain.predict_proba(dense(rows, size))
-        assert np.allclose(found.numpy(), expected, rtol=0, atol=1e-4)
+        assert np.allclose(actual.numpy(), expected, rtol=0, atol=1e-4)
         assert np.allclose(table.numpy().T, plain.coef_, rtol=0, atol=1e-3)
 
 
 class TestDomains:
     def test_probabilities_sum_to_one_and_follow_the_clusters(self, ragged):
-        domains, found = Domains.fit(ragged, 3, 1_000, seed=1)
+        domains, actual = Domains.fit(ragged, 3, 1_000, seed=1)
         logs = domains.logs(ragged)
         assert len(domains) == 3
         assert torch.allclose(logs.exp().sum(-1), torch.ones(90, dtype=torch.float64))
-        assert (logs.argmax(-1) == found).double().mean() > 0.9
+        assert (logs.argmax(-1) == actual).double().mean() > 0.9
 
     def test_one_domain_is_certain(self, ragged):
-        domains, found = Domains.fit(ragged, 1, 1_000, seed=1)
-        assert not found.any()
+        domains, actual = Domains.fit(ragged, 1, 1_000, seed=1)
+        assert not actual.any()
         assert not domains.logs(ragged).any()
 
     def test_saving(self, ragged, tmp_path):

@@ -307,10 +307,10 @@ class TestLikelihood:
 class TestCoverage:
     def test_it_grows_with_the_vocabulary_to_everything_known(self, fitted, eight):
         sizes = [0, 1, 3, 6, 12, 10_000]
-        found = [fitted("dvs2s", words).coverage(eight, Run(1)) for words in sizes]
-        recalls = [coverage.recall for coverage in found]
+        actual = [fitted("dvs2s", words).coverage(eight, Run(1)) for words in sizes]
+        recalls = [coverage.recall for coverage in actual]
         assert recalls == sorted(recalls)
-        assert 0 < recalls[0] < recalls[-1] == found[-1].recall_known == 1.0
+        assert 0 < recalls[0] < recalls[-1] == actual[-1].recall_known == 1.0
 
     def test_words_not_known_can_never_be_covered(self, build, eight, stages):
         adapter = build("dvs2s", **OPTIONS, content_words=10_000)

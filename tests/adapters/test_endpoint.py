@@ -259,8 +259,12 @@ class TestAnswers:
         adapter = Endpoint(EndpointConfig(url=server.url, model="m"))
         run = Run(1, folder=tmp_path, progress=notes)
         adapter.respond(MANY[:2], Decoding(), run)
-        told = adapter.circumstances(run)
-        assert (told["url"], told["model"], told["reported"]) == (server.url, "m", ["served-7b"])
+        reported = adapter.circumstances(run)
+        assert (reported["url"], reported["model"], reported["reported"]) == (
+            server.url,
+            "m",
+            ["served-7b"],
+        )
         (note,) = notes.said
         assert "served-7b" in note
         assert server.url in note
@@ -362,8 +366,8 @@ class TestTriedAgain:
         waits = []
         monkeypatch.setattr(threading.Event, "wait", spy(waits, threading.Event.wait))
         date = formatdate(time.time() + 30, usegmt=True)
-        told = {1: "0.07", 2: date, 3: "soon"}
-        headers = {number: {"Retry-After": text} for number, text in told.items()}
+        reported = {1: "0.07", 2: date, 3: "soon"}
+        headers = {number: {"Retry-After": text} for number, text in reported.items()}
         server = serve(
             lambda number, body: (429, headers[number], "") if number in headers else None
         )
@@ -575,8 +579,8 @@ class TestResume:
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         assert len(server.bodies) - before == 20 - kept
-        (found,) = out.glob("answers/*/responses.jsonl")
-        lines = [json.loads(line) for line in found.read_text().splitlines()]
+        (actual,) = out.glob("answers/*/responses.jsonl")
+        lines = [json.loads(line) for line in actual.read_text().splitlines()]
         expected = [untokenized(line["context"][-1]) for line in lines]
         assert [line["response"] for line in lines] == expected
 
@@ -696,9 +700,9 @@ def test_the_row_says_what_it_was(serve, command, tmp_path):
     assert "m [max_tokens=20]" in spoken.out
     assert "the server reports served-7b" in spoken.out
     (record,) = tmp_path.glob("answers/*/job.json")
-    told = json.loads(record.read_text())["answered"]["circumstances"]
-    assert told["url"] == server.url
-    assert told["reported"] == ["served-7b"]
+    reported = json.loads(record.read_text())["answered"]["circumstances"]
+    assert reported["url"] == server.url
+    assert reported["reported"] == ["served-7b"]
 
 
 def test_several_responses_are_asked_for_once_each_with_seeds_of_their_own(

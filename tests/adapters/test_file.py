@@ -110,8 +110,8 @@ class TestMatching:
     def test_further_responses_are_told(self, write):
         notes = Notes()
         config = FileConfig(str(write("id")))
-        found = File(config).respond(CONTEXTS[:1], Decoding(), Run(1, progress=notes))
-        assert found == TEXTS[:1]
+        actual = File(config).respond(CONTEXTS[:1], Decoding(), Run(1, progress=notes))
+        assert actual == TEXTS[:1]
         assert any("3 further responses" in text for text in notes.said)
         assert "theirs.jsonl" in notes.said[0]
 
@@ -202,9 +202,9 @@ class TestRun:
         out = tmp_path / "runs"
         options = [*self.options(out)[:-1], "--out", out]
         assert command("run", "--models", "unigram", *options).code == 0
-        (found,) = out.glob("answers/*/responses.jsonl")
+        (actual,) = out.glob("answers/*/responses.jsonl")
         theirs = tmp_path / "theirs.jsonl"
-        lines = found.read_text().splitlines()
+        lines = actual.read_text().splitlines()
         random.Random(1).shuffle(lines)
         theirs.write_text("\n".join(lines))
         models = f"unigram,file[path={theirs},name=Their model]"

@@ -67,8 +67,8 @@ class TestTagger:
         lines = (real.parent / "universal_tagset" / "en-ptb.map").read_text().splitlines()
         published = dict(line.split("\t") for line in lines)
         classes = json.loads((real / f"{tagger.NAME}.classes.json").read_text())
-        found = {tag: universal(tag) for tag in classes}
-        assert found == {tag: published.get(tag, ".") for tag in classes}
+        actual = {tag: universal(tag) for tag in classes}
+        assert actual == {tag: published.get(tag, ".") for tag in classes}
 
     def test_worked_by_hand(self):
         weights = {
@@ -131,18 +131,18 @@ class TestFunctionWords:
         turns = ("It is.", "Is it?", "On it!")
         train = Split("train", [Example(str(i), "d", turns[:i], turns[i:][:1]) for i in (1, 2)])
         words = build_vocabulary(train, 100)
-        found = FunctionWords.of(train, words, "closed", 2).words
-        assert set(found) == {*SPECIALS, "!", ".", "?", "it"}
+        actual = FunctionWords.of(train, words, "closed", 2).words
+        assert set(actual) == {*SPECIALS, "!", ".", "?", "it"}
 
     def test_the_real_tagger_tells_them_apart(self, real):
         responses = ["I put the lamp on the table.", "She reads quickly, but he sleeps in it."]
         train = split(*responses)
-        found = FunctionWords.of(train, build_vocabulary(train, 100), "nltk", 0)
-        assert set(found.words) == {
+        actual = FunctionWords.of(train, build_vocabulary(train, 100), "nltk", 0)
+        assert set(actual.words) == {
             *SPECIALS,
             *("i", "the", "on", ".", "she", ",", "but", "he", "in", "it"),
         }
-        assert not found.closed
+        assert not actual.closed
 
 
 class TestWhichTags:
@@ -153,8 +153,8 @@ class TestWhichTags:
 
     def test_auto_takes_the_list_where_there_is_none(self, none):
         train = split("the lamp")
-        found = FunctionWords.of(train, build_vocabulary(train, 9), "auto", 0)
-        assert found == FunctionWords((*SPECIALS, "the"), closed=True)
+        actual = FunctionWords.of(train, build_vocabulary(train, 9), "auto", 0)
+        assert actual == FunctionWords((*SPECIALS, "the"), closed=True)
         assert function_words.identity("auto") == {"tagger": "closed"}
 
     def test_whoever_asks_for_the_tagger_is_told_before_anything_is_trained(self, none):

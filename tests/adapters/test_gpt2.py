@@ -77,11 +77,11 @@ def one_sequence(model, context: list[int], response: list[int]) -> torch.Tensor
 class TestSequence:
     def test_context_and_response_form_one_sequence(self, made):
         model, batch = made
-        found = model.logits(batch)
+        actual = model.logits(batch)
         for row in range(8):
             context, response = in_words(batch.source, row), in_words(batch.target, row)
             expected = one_sequence(model, context, response)
-            assert torch.allclose(found[row, : len(response)], expected, rtol=0, atol=1e-10)
+            assert torch.allclose(actual[row, : len(response)], expected, rtol=0, atol=1e-10)
 
     def test_loss_is_on_the_response_and_its_end_only(self, made):
         model, batch = made
@@ -240,9 +240,9 @@ class TestPretrained:
         adapter = build(f"gpt2[weights={tiny('gpt2')}]", tuning_epochs=1, tuning_rate=1e-12)
         adapter.fit(eight, eight, Run(2, folder=tmp_path))
         expected = GPT2LMHeadModel.from_pretrained(tiny("gpt2")).state_dict()
-        found = adapter.model.library.state_dict()
-        assert found.keys() == expected.keys()
-        for name, tensor in found.items():
+        actual = adapter.model.library.state_dict()
+        assert actual.keys() == expected.keys()
+        for name, tensor in actual.items():
             assert torch.allclose(tensor.float(), expected[name], atol=1e-8), name
 
     def test_the_rows_note_names_the_corpus_of_the_paper(self, tiny, build, eight, tmp_path):

@@ -103,11 +103,11 @@ class TestModel:
         to_suite = model.logits(as_batch(pieces))
         for row in range(4):
             checkpoint_ids, chosen = by_the_library(kind, tiny(kind), CONTEXTS[row], RESPONSES[row])
-            found = to_suite[row, : len(checkpoint_ids)][:, columns(checkpoint)]
+            actual = to_suite[row, : len(checkpoint_ids)][:, columns(checkpoint)]
             silent = [n for n in pieces.never() if n != checkpoint.end]
-            assert torch.isinf(found[:, silent]).all()
-            found[:, silent] = checkpoint_ids[:, silent]
-            assert torch.allclose(found, checkpoint_ids, rtol=0, atol=1e-9)
+            assert torch.isinf(actual[:, silent]).all()
+            actual[:, silent] = checkpoint_ids[:, silent]
+            assert torch.allclose(actual, checkpoint_ids, rtol=0, atol=1e-9)
             loss = model.loss(as_batch(pieces, [row]), 0)
             assert loss.total.item() == pytest.approx(-chosen.mean().item(), rel=1e-9)
             assert loss.tokens == len(chosen)
@@ -131,10 +131,10 @@ class TestModel:
             for place in range(inputs.shape[1]):
                 logits, state = model.step(inputs[:, place].repeat_interleave(width), state)
                 real = batch.target[:, place].ne(PAD)
-                found = logits.unflatten(0, (4, width))
+                actual = logits.unflatten(0, (4, width))
                 for beam in range(width):
                     expected = whole[real, place]
-                    assert torch.allclose(found[real, beam], expected, rtol=0, atol=1e-9)
+                    assert torch.allclose(actual[real, beam], expected, rtol=0, atol=1e-9)
                 state = state.reorder(torch.arange(4 * width).view(4, width).flip(1).flatten())
 
     def test_what_is_no_text_takes_no_probability(self, kind, models):
@@ -151,8 +151,8 @@ class TestModel:
     def test_beams_are_scored_by_the_model(self, kind, models):
         _, model, pieces = models(kind)
         batch = as_batch(pieces)
-        for row, found in enumerate(beam_search(model, batch, 3, 6)):
-            best = found[0]
+        for row, actual in enumerate(beam_search(model, batch, 3, 6)):
+            best = actual[0]
             ended = best.length == len(best.tokens) + 1
             words = [*best.tokens, EOS] if ended else list(best.tokens)
             target = torch.tensor([words])
@@ -277,8 +277,8 @@ class TestAdapter:
                 bad_words_ids=unwanted,
                 forced_eos_token_id=None,
             )
-            (found,) = decode(model, batch, Decoding(), 8)
-            answer = [n - 5 for n in found]
+            (actual,) = decode(model, batch, Decoding(), 8)
+            answer = [n - 5 for n in actual]
             assert expected.tolist()[len(model.head) :][: len(answer)] == answer
 
     def test_the_title_says_what_it_is(self):

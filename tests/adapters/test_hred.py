@@ -160,12 +160,12 @@ class TestConversation:
     def test_context_encoder_reads_to_the_last_utterance(self, turns):
         torch.manual_seed(1)
         encoder = ContextEncoder(2, 6, 2, 0.0).double()
-        found = encoder(turns)
+        actual = encoder(turns)
         for row, length in enumerate([3, 1]):
             outputs, _ = encoder.gru(turns.vectors[row : row + 1, :length])
-            assert torch.allclose(found[row], outputs[0, -1])
+            assert torch.allclose(actual[row], outputs[0, -1])
         first = [torch.randn(2, 6, dtype=torch.float64) for _ in range(2)]
-        assert (encoder(turns, first) - found).abs().amax(1).min() > 1e-3
+        assert (encoder(turns, first) - actual).abs().amax(1).min() > 1e-3
 
 
 class TestSizes:
@@ -233,10 +233,10 @@ class TestEverySystem:
         model, batch = made
         target = pad(batch.target, (0, 3), value=PAD)
         real = target.flatten().ne(PAD).nonzero().squeeze(1)
-        found = model.loss(replace(batch, target=target, real=real), 0)
+        actual = model.loss(replace(batch, target=target, real=real), 0)
         expected = model.loss(batch, 0)
         for name, value in expected.parts.items():
-            assert found.parts[name].item() == pytest.approx(value.item(), abs=1e-12)
+            assert actual.parts[name].item() == pytest.approx(value.item(), abs=1e-12)
 
     def test_losses_depend_on_no_other_example(self, made, rows_of):
         model, batch = made

@@ -53,9 +53,9 @@ class TestConfig:
 
     def test_lengths_and_patience_are_those_of_its_peers(self):
         c, peer = LAEDConfig(), LSTMConfig()
-        found = c.context_tokens, c.response_tokens, c.patience
-        assert found == (50, 50, 5)
-        assert found == (peer.context_tokens, peer.response_tokens, peer.patience)
+        actual = c.context_tokens, c.response_tokens, c.patience
+        assert actual == (50, 50, 5)
+        assert actual == (peer.context_tokens, peer.response_tokens, peer.patience)
 
     @pytest.mark.parametrize(
         "option",
@@ -84,8 +84,8 @@ class TestMeasures:
         for q in (torch.ones(10, 3, 5) / 5, F.one_hot(torch.zeros(10, 3, dtype=torch.long), 5)):
             assert mutual_information(q.double()).item() == pytest.approx(0.0, abs=1e-12)
         torch.manual_seed(1)
-        found = mutual_information(torch.randn(50, 3, 5).softmax(-1)).item()
-        assert 0 < found < math.log(5)
+        actual = mutual_information(torch.randn(50, 3, 5).softmax(-1)).item()
+        assert 0 < actual < math.log(5)
 
 
 class TestContext:

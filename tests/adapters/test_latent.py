@@ -77,11 +77,11 @@ class TestNetwork:
         low = torch.tanh(x @ first.weight.T + first.bias)
         high = torch.tanh(low @ second.weight.T + second.bias)
         out = high @ third.weight.T + third.bias
-        found = network(x[:, :2], x[:, 2:])
-        assert torch.allclose(found.mean, out[:, :4])
-        assert torch.allclose(found.log_variance, out[:, 4:])
-        assert (found.mean < 0).any()
-        assert (found.log_variance < 0).any()
+        actual = network(x[:, :2], x[:, 2:])
+        assert torch.allclose(actual.mean, out[:, :4])
+        assert torch.allclose(actual.log_variance, out[:, 4:])
+        assert (actual.mean < 0).any()
+        assert (actual.log_variance < 0).any()
 
     @pytest.mark.parametrize("spread", [0.26, 1.0])
     def test_of_states_prior_and_posterior_begin_about_as_far_apart_as_samples_lie(self, spread):
@@ -95,9 +95,9 @@ class TestNetwork:
     @pytest.mark.parametrize("sign", [-1.0, 1.0])
     def test_log_variance_is_clamped(self, network, sign):
         network.layers[-1].bias.data.fill_(sign * 100.0)
-        found = network(torch.zeros(1, 5, dtype=torch.float64))
-        assert found.log_variance.tolist() == [[sign * 10.0] * 4]
-        assert (sign * found.mean).min() > 90.0
+        actual = network(torch.zeros(1, 5, dtype=torch.float64))
+        assert actual.log_variance.tolist() == [[sign * 10.0] * 4]
+        assert (sign * actual.mean).min() > 90.0
 
 
 class TestNoise:
@@ -124,8 +124,8 @@ def test_annealing():
 
 
 def test_annealing_along_a_power():
-    found = [annealing_weight(step, 200, 4.0) for step in (0, 50, 100, 200, 900)]
-    assert found == [0, 1 / 256, 1 / 16, 1, 1]
+    actual = [annealing_weight(step, 200, 4.0) for step in (0, 50, 100, 200, 900)]
+    assert actual == [0, 1 / 256, 1 / 16, 1, 1]
     assert annealing_weight(0, 0, 4.0) == 1
 
 
@@ -140,8 +140,8 @@ class TestBag:
     def test_by_hand(self):
         # one bag in which the words 1, 2 and 3 have the shares 1/8, 2/8 and 4/8
         logits = torch.tensor([[0.0, 0.0, math.log(2.0), math.log(4.0)]], dtype=torch.float64)
-        found = bag_nll(logits, torch.tensor([[3, 1, 3, 0, 0]]))
-        assert found[0].tolist() == pytest.approx([math.log(2), math.log(8), math.log(2), 0, 0])
+        actual = bag_nll(logits, torch.tensor([[3, 1, 3, 0, 0]]))
+        assert actual[0].tolist() == pytest.approx([math.log(2), math.log(8), math.log(2), 0, 0])
 
     def test_order_does_not_matter(self):
         torch.manual_seed(1)
@@ -154,27 +154,27 @@ class TestBag:
 
     def test_beside_words_and_mean_divergence(self):
         words = Losses(torch.tensor(2.0), {"nll": torch.tensor(20.0)}, 10, 4)
-        found = add_bag_of_words(words, torch.tensor([1.0, 2.0, 6.0]), torch.tensor(5.0), 0.5)
-        assert found.total.item() == pytest.approx(2.0 + 0.5 * 3.0 + 0.5)
-        assert {name: value.item() for name, value in found.parts.items()} == {
+        actual = add_bag_of_words(words, torch.tensor([1.0, 2.0, 6.0]), torch.tensor(5.0), 0.5)
+        assert actual.total.item() == pytest.approx(2.0 + 0.5 * 3.0 + 0.5)
+        assert {name: value.item() for name, value in actual.parts.items()} == {
             "nll": 20.0,
             "kl": 9.0,
             "bow": 5.0,
         }
-        assert (found.tokens, found.examples) == (10, 4)
+        assert (actual.tokens, actual.examples) == (10, 4)
 
 
 def test_words_and_divergences_are_divided_by_the_same_number():
     words = Losses(torch.tensor(2.0), {"nll": torch.tensor(20.0)}, 10, 4)
     divergences = {"one": torch.full((4,), 3.0), "two": torch.full((4,), 1.0)}
-    found = elbo(words, divergences, 0.5)
-    assert found.total.item() == pytest.approx((20 + 0.5 * (12 + 4)) / 10)
-    assert {name: value.item() for name, value in found.parts.items()} == {
+    actual = elbo(words, divergences, 0.5)
+    assert actual.total.item() == pytest.approx((20 + 0.5 * (12 + 4)) / 10)
+    assert {name: value.item() for name, value in actual.parts.items()} == {
         "nll": 20.0,
         "one": 12.0,
         "two": 4.0,
     }
-    assert (found.tokens, found.examples) == (10, 4)
+    assert (actual.tokens, actual.examples) == (10, 4)
 
 
 class TestWarnings:

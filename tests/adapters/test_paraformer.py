@@ -68,16 +68,16 @@ class TestLayout:
         assert randomized_layers(layout, 6) == six
         model = build(f"paraformer-k[layout={layout},layers=4]").build_model(20)
         for side in (model.encoder, model.decoder):
-            found = []
+            actual = []
             for layer in side:
                 own = layer.attention
                 maps = [own.query, own.key, own.value, layer.feed_forward.first]
                 kinds = {isinstance(m, RandomLinear) for m in maps}
                 assert len(kinds) == 1
-                found.append(kinds.pop())
+                actual.append(kinds.pop())
                 rest = [own.output, layer.feed_forward.second]
                 assert not any(isinstance(m, RandomLinear) for m in rest)
-            assert found == four
+            assert actual == four
         for layer in model.decoder:
             assert not any(isinstance(m, RandomLinear) for m in layer.cross_attention.modules())
 

@@ -113,7 +113,7 @@ class TestSizes:
 
 def randomized(model) -> dict[str, int]:
     """How many random tensors each network has, the same in every layer."""
-    found = {}
+    actual = {}
     for network in NETWORKS:
         side, part = network.split()
         counts = {
@@ -121,8 +121,8 @@ def randomized(model) -> dict[str, int]:
             for layer in getattr(model, side)
         }
         assert len(counts) == 1
-        found[network] = counts.pop()
-    return found
+        actual[network] = counts.pop()
+    return actual
 
 
 WHOLE = dict(zip(NETWORKS, (4, 1, 4, 4, 0), strict=True))
@@ -215,9 +215,9 @@ class TestNetworks:
         config = tiny(output_link=link, links=links)
         torch.manual_seed(1)
         layer = drawn(RandomLinkAttention(config))
-        found = layer(x, layer.keys_values(y, None), None, None)[0].detach().numpy()
+        actual = layer(x, layer.keys_values(y, None), None, None)[0].detach().numpy()
         expected = attention_by_hand(layer, x[0].numpy(), y[0].numpy(), config)
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-12)
 
     @pytest.mark.parametrize("links", [True, False])
     def test_feed_forward_equals_the_formula(self, sides, links):
@@ -226,8 +226,8 @@ class TestNetworks:
         hidden = np.maximum(x @ matrix(layer.first) + layer.first.bias.numpy(), 0)
         both = np.concatenate([hidden, x], 1) if links else hidden
         expected = both @ matrix(layer.second) + layer.second.bias.detach().numpy()
-        found = layer(sides[0], None)[0].detach().numpy()
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+        actual = layer(sides[0], None)[0].detach().numpy()
+        np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-12)
 
     @pytest.mark.parametrize("links", [True, False])
     def test_without_links_the_input_comes_through_the_random_map_alone(self, sides, links):
@@ -253,7 +253,7 @@ FEED_FORWARD = ["feed_forward.first.weight", "feed_forward.first.bias"]
 
 class TestDraws:
     def test_xavier(self):
-        found = draws_of("xavier")
+        actual = draws_of("xavier")
         stds = {
             f"{network}.{name}": 0.0496
             for network in ("attention", "cross_attention")
@@ -262,18 +262,18 @@ class TestDraws:
         root = (2 / (128 + 512)) ** 0.5
         stds |= {f"{n}.output.random.weight": root for n in ("attention", "cross_attention")}
         for name, std_or_bounds in stds.items():
-            numbers = found.pop(name)
+            numbers = actual.pop(name)
             assert numbers.std().item() == pytest.approx(std_or_bounds, rel=0.005), name
             assert abs(numbers.mean().item()) < 5 * std_or_bounds / len(numbers) ** 0.5
             # a normal number lies beyond two deviations in 4.6 % of all cases
             beyond = (numbers.abs() > 2 * std_or_bounds).double().mean().item()
             assert beyond == pytest.approx(0.0455, rel=0.05)
         for name in FEED_FORWARD:
-            numbers = found.pop(name)
+            numbers = actual.pop(name)
             assert numbers.abs().max().item() == pytest.approx(0.0715, abs=5e-5), name
             assert numbers.std().item() == pytest.approx(0.0715 / 3**0.5, rel=0.01)
             assert abs(numbers.mean().item()) < 5 * 0.0413 / len(numbers) ** 0.5
-        assert found == {}
+        assert actual == {}
 
     def test_the_spread_follows_the_sizes(self):
         config = RLTransformerConfig(embedding=96, d_rand=32, feed_forward=54)

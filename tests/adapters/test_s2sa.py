@@ -122,7 +122,7 @@ class TestBeam:
         # No law, as scores are per token: a long hypothesis may push a short one out.
         model, batch = small
         widths = [
-            [found[0].score for found in beam_search(model, batch, width, 3)]
+            [actual[0].score for actual in beam_search(model, batch, width, 3)]
             for width in (1, 2, 5, 20, 200)
         ]
         for narrow, wide in itertools.pairwise(widths):
@@ -138,7 +138,7 @@ class TestBeam:
         ]
         texts = [list(text) for text in dict.fromkeys(map(tuple, texts))]
         targets = torch.tensor([text + [PAD] * (3 - len(text)) for text in texts])
-        found = []
+        actual = []
         for row in range(len(batch)):
             source = batch.source[row].expand(len(texts), -1)
             given = make_batch(*batch.origin, "cpu")
@@ -147,8 +147,8 @@ class TestBeam:
             logits[..., [0, UNK, 2, 4]] = -torch.inf
             logs = logits.log_softmax(-1).gather(2, targets[:, :, None])[..., 0]
             logs = logs.masked_fill(targets.eq(PAD), 0.0)
-            found.append(float((logs.sum(1) / targets.ne(PAD).sum(1)).max()))
-        return found
+            actual.append(float((logs.sum(1) / targets.ne(PAD).sum(1)).max()))
+        return actual
 
 
 class TestAdaDelta:

@@ -94,17 +94,17 @@ class TestRanking:
     def test_without_the_reverse_model_it_is_the_best_of_s2sa(self, trained, forward, asked):
         adapter = trained(backward_weight=0.0)
         answers = tokens(adapter, adapter.respond(asked, Decoding.parse("mmi:6"), Run(1)))
-        assert answers == [found[0].tokens for found in hypotheses(forward, asked, 6)]
+        assert answers == [actual[0].tokens for actual in hypotheses(forward, asked, 6)]
 
     def test_it_chooses_among_distinct_hypotheses_and_not_always_the_first(
         self, trained, forward, asked
     ):
         adapter = trained(backward_weight=1.0)
-        found = [[h.tokens for h in each] for each in hypotheses(forward, asked, 6)]
-        assert all(len(set(each)) == len(each) for each in found)
+        actual = [[h.tokens for h in each] for each in hypotheses(forward, asked, 6)]
+        assert all(len(set(each)) == len(each) for each in actual)
         answers = tokens(adapter, adapter.respond(asked, Decoding.parse("beam:6"), Run(1)))
-        assert all(answer in each for answer, each in zip(answers, found, strict=True))
-        assert any(answer != each[0] for answer, each in zip(answers, found, strict=True))
+        assert all(answer in each for answer, each in zip(answers, actual, strict=True))
+        assert any(answer != each[0] for answer, each in zip(answers, actual, strict=True))
 
     def test_answers_depend_on_no_batch_and_survive_saving(self, trained, asked, tmp_path):
         adapter, how = trained(hypotheses=4), Decoding()
@@ -150,7 +150,7 @@ class TestReverseModel:
     def test_a_message_costs_what_its_words_cost_one_by_one(self, ready):
         model, batch = ready("s2sa-mmi")
         responses, messages = batch.target, batch.source
-        told = model.backward_score(responses, messages)
+        reported = model.backward_score(responses, messages)
         for row in range(len(batch)):
             response = responses[row][responses[row].ne(PAD)]
             message = messages[row][messages[row].ne(PAD)]
@@ -160,7 +160,7 @@ class TestReverseModel:
                 logits, state = model.back.step(word, state)
                 total += float(logits.log_softmax(-1)[0, following])
                 word = following[None]
-            assert float(told[row]) == pytest.approx(total / len(message), rel=1e-5)
+            assert float(reported[row]) == pytest.approx(total / len(message), rel=1e-5)
 
     def test_it_learns_alone(self, reverse, forward):
         adapter = reverse
@@ -177,10 +177,10 @@ class TestReverseModel:
         back = make_batch(data, np.arange(8), "cpu")
         learn(model, back, range(50))
         with torch.no_grad():
-            told = torch.stack(
+            reported = torch.stack(
                 [model.backward_score(back.source[i].expand(8, -1), back.target) for i in range(8)]
             )
-        assert told.argmax(1).tolist() == list(range(8))
+        assert reported.argmax(1).tolist() == list(range(8))
 
     def test_its_responses_are_as_likely_as_those_of_s2sa(self, forward, reverse):
         first, last = reverse.history.curve[0], reverse.history.best

@@ -261,9 +261,9 @@ def test_retrieval_agrees_with_its_definition() -> None:
 
 
 def test_retrieval_reports_how_far_it_is() -> None:
-    told: list[Any] = []
+    reported: list[Any] = []
     run = Run(1)
-    run.progress.update = lambda stage, **numbers: told.append((stage, numbers))  # type: ignore[method-assign]
+    run.progress.update = lambda stage, **numbers: reported.append((stage, numbers))  # type: ignore[method-assign]
     fitted("retrieval", SMALL).respond(MANY, GREEDY, run)
-    assert told[-1] == ("respond", {"step": 300, "steps": 300})
-    assert len(told) == 2
+    assert reported[-1] == ("respond", {"step": 300, "steps": 300})
+    assert len(reported) == 2

@@ -61,8 +61,8 @@ class TestEncoder:
         outputs, last = known(packed)
         expected, _ = pad_packed_sequence(outputs, batch_first=True)
 
-        found, states = encoder(embedded, self.TOKENS)
-        assert torch.allclose(found, expected)
+        actual, states = encoder(embedded, self.TOKENS)
+        assert torch.allclose(actual, expected)
         both = last.view(layers, 2, 3, 6)
         assert torch.allclose(states, torch.cat([both[:, 0], both[:, 1]], -1))
 
@@ -114,7 +114,7 @@ class TestAttention:
         memory = torch.randn(1, 3, 6, dtype=torch.float64)
         query = torch.randn(1, 1, 5, dtype=torch.float64)
         seen = torch.ones(1, 3, dtype=torch.bool)
-        found = attention(memory, attention.key(memory), query, seen)
+        actual = attention(memory, attention.key(memory), query, seen)
 
         w_h, w_s, v = (
             m.weight.detach().numpy() for m in (attention.key, attention.query, attention.score)
@@ -122,7 +122,7 @@ class TestAttention:
         h, s = memory[0].numpy(), query[0, 0].numpy()
         energy = [(v @ np.tanh(w_h @ h_j + w_s @ s)).item() for h_j in h]
         shares = np.exp(energy) / np.exp(energy).sum()
-        np.testing.assert_allclose(found[0, 0].detach().numpy(), shares @ h)
+        np.testing.assert_allclose(actual[0, 0].detach().numpy(), shares @ h)
 
 
 class TestModel:

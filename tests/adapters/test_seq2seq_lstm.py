@@ -106,8 +106,8 @@ class TestBothWays:
         packed = pack_padded_sequence(embedded, LENGTHS, batch_first=True, enforce_sorted=False)
         outputs, (h, c) = known(packed)
         expected, _ = pad_packed_sequence(outputs, batch_first=True)
-        found, states = encoder(embedded, REAL, Conditioning())
-        assert torch.allclose(found, expected)
+        actual, states = encoder(embedded, REAL, Conditioning())
+        assert torch.allclose(actual, expected)
         for ours, theirs in zip(zip(*states, strict=True), (h, c), strict=True):
             summed = theirs.view(layers, 2, 3, 6).sum(1)
             assert torch.allclose(torch.stack(ours), summed)
@@ -152,10 +152,10 @@ class TestNormedLSTM:
     def test_equals_the_formula(self, embedded):
         cell = shaken(NormedLSTMCell(2, 4, 6, 0.1)).eval()
         both = torch.stack([embedded, embedded.flip(1)])
-        found = [cell.zeros(embedded.transpose(0, 1))]
+        actual = [cell.zeros(embedded.transpose(0, 1))]
         parts = cell.input_terms(both.transpose(1, 2), ())[0]
         for t in range(5):
-            found.append(cell((parts[:, t],), found[-1], (), (), None))
+            actual.append(cell((parts[:, t],), actual[-1], (), (), None))
 
         def norm(x: torch.Tensor, layer: nn.Module, way: int) -> torch.Tensor:
             spread = (x.var(-1, correction=0, keepdim=True) + 1e-5).sqrt()
@@ -169,8 +169,8 @@ class TestNormedLSTM:
                 i, f, o, g = gates.chunk(4, -1)
                 c = norm(f.sigmoid() * c + i.sigmoid() * g.tanh(), cell.cell_norm, way)
                 h = o.sigmoid() * c.tanh()
-                assert torch.allclose(found[t + 1][0][way], h)
-                assert torch.allclose(found[t + 1][1][way], c)
+                assert torch.allclose(actual[t + 1][0][way], h)
+                assert torch.allclose(actual[t + 1][1][way], c)
 
     def test_dropout_falls_on_the_candidate_alone(self, embedded):
         cell = shaken(NormedLSTMCell(1, 4, 6, 0.4))
@@ -203,8 +203,8 @@ class TestAttention:
         scores = torch.stack([s[0, 0] @ attention.query.weight.T @ h for h in memory[0]])
         mixed = (scores.softmax(0)[:, None] * memory[0]).sum(0)
         expected = torch.tanh(attention.combine.weight @ torch.cat([s[0, 0], mixed]))
-        found = attention(s, memory, torch.ones(1, 3, dtype=torch.bool))
-        assert torch.allclose(found[0, 0], expected)
+        actual = attention(s, memory, torch.ones(1, 3, dtype=torch.bool))
+        assert torch.allclose(actual[0, 0], expected)
 
 
 class TestModel:
@@ -214,8 +214,8 @@ class TestModel:
         memory, states = model.encoder(source, batch.source.ne(PAD), Conditioning())
         same = model.decoder.per_conversation(Conditioning()), model.decoder.packed_weights()
         tops, _ = model.decoder(model.response_embedding(batch.inputs), states, *same)
-        found = model.attention(tops, memory, batch.source.ne(PAD))
-        assert torch.allclose(model.logits(batch), model.output(found))
+        actual = model.attention(tops, memory, batch.source.ne(PAD))
+        assert torch.allclose(model.logits(batch), model.output(actual))
 
     def test_tables_are_separate(self, ready):
         model, batch = ready("seq2seq-lstm")

@@ -86,21 +86,21 @@ class TestLatentVariables:
         fixed = torch.randn(*shape, generator=random, dtype=torch.float64)
         same = Gaussian(fixed, torch.full(shape, -50.0, dtype=torch.float64))
         monkeypatch.setattr(model.posterior, "forward", lambda *_: same)
-        found = []
+        actual = []
         monkeypatch.setattr(
             "dialbench_adapters.svt.word_loss",
-            lambda hidden, output, given: found.append(hidden) or word_loss(hidden, output, given),
+            lambda hidden, output, given: actual.append(hidden) or word_loss(hidden, output, given),
         )
         for given in (batch, with_later_words(batch, 2)):
             model.loss(given, 0)
-        assert torch.allclose(found[0][:, :3], found[1][:, :3], rtol=0, atol=1e-12)
-        assert (found[0][:, 3] - found[1][:, 3]).abs().amax(-1).min() > 1e-6
+        assert torch.allclose(actual[0][:, :3], actual[1][:, :3], rtol=0, atol=1e-12)
+        assert (actual[0][:, 3] - actual[1][:, 3]).abs().amax(-1).min() > 1e-6
 
     def test_posterior_by_hand(self, ready):
         # post-norm: LN(x + attention over all real positions), LN(. + attention to the context)
         model, batch = ready(SCRATCH)
         posterior, layer = model.posterior, model.first
-        found = inferred(model, batch)
+        actual = inferred(model, batch)
         for row in range(8):
             length = int(batch.target[row].ne(PAD).sum())
             source = batch.source[row][batch.source[row] != PAD][None]
@@ -112,7 +112,7 @@ class TestLatentVariables:
             context = layer.cross_attention.keys_values(memory, None)
             attended = layer.cross_attention(x, context, None, None)
             expected = posterior.network(posterior.around_cross.norm(x + attended))
-            assert torch.allclose(found.mean[row, :length], expected.mean[0])
+            assert torch.allclose(actual.mean[row, :length], expected.mean[0])
 
     def test_answers_come_from_the_prior_even_where_the_response_is_given(self, ready):
         model, batch = ready(SCRATCH)
@@ -136,8 +136,8 @@ class TestLatentVariables:
         z = p.mean + (p.log_variance / 2).exp() * drawn[:, : x.shape[1]]
         fed = layer.feed_forward(torch.cat([read, z], -1), None)
         expected = layer.norm(layer.around_feed_forward.norm(read + fed))
-        found, _ = layer(x, None, keys_values, (causal, seen), drawn)
-        assert torch.allclose(found, expected)
+        actual, _ = layer(x, None, keys_values, (causal, seen), drawn)
+        assert torch.allclose(actual, expected)
 
     def test_seeds_give_other_words(self, ready):
         model, batch = ready(SCRATCH)
@@ -179,12 +179,12 @@ class TestLoss:
         drawn = model.draws(batch)[:, : batch.target.shape[1]]
         wide = Gaussian(torch.ones_like(drawn), torch.full_like(drawn, math.log(4.0)))
         sharp = Gaussian(1 + 2 * drawn, torch.full_like(drawn, -80.0))
-        found = []
+        actual = []
         for posterior in (wide, sharp):
             monkeypatch.setattr(model.posterior, "forward", lambda *_, given=posterior: given)
-            found.append(model.loss(batch, 0).parts)
+            actual.append(model.loss(batch, 0).parts)
         for name in ("nll", "bow"):
-            assert found[0][name].item() == pytest.approx(found[1][name].item())
+            assert actual[0][name].item() == pytest.approx(actual[1][name].item())
 
     def test_bags_hold_the_words_from_their_position_on(self, ready):
         model, batch = ready(SCRATCH)

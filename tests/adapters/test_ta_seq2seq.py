@@ -43,10 +43,10 @@ class TestSizes:
         bonus = distinct * (e + 3 * h + 1)
         wider = 3 * h * T  # what the decoder reads of o
         assert K * T > V
-        found = count_parameters(model)
-        assert found["trained_parameters"] == plain + attention + bonus + wider
-        assert found["parameters"] == found["trained_parameters"] + V * T  # p(topic | word)
-        assert found["random_parameters"] == 0
+        actual = count_parameters(model)
+        assert actual["trained_parameters"] == plain + attention + bonus + wider
+        assert actual["parameters"] == actual["trained_parameters"] + V * T  # p(topic | word)
+        assert actual["random_parameters"] == 0
 
     @pytest.mark.parametrize("option", ["lda_topics=0", "topic_words=0", "sweeps=0"])
     def test_what_cannot_be_built(self, option):
@@ -59,8 +59,8 @@ class TestOutput:
         model, batch = made
         state = model.start(batch)
         readouts = torch.randn(8, 3, model.output.in_features, dtype=torch.float64)
-        found = model.scores(readouts, state).softmax(-1)
-        assert torch.allclose(found.sum(-1), torch.ones(8, 3, dtype=torch.float64))
+        actual = model.scores(readouts, state).softmax(-1)
+        assert torch.allclose(actual.sum(-1), torch.ones(8, 3, dtype=torch.float64))
         topics = model.topics.infer(batch.source)
         for row, topic in enumerate(topics.tolist()):
             words = model.topics.numbers[topic]
@@ -70,7 +70,7 @@ class TestOutput:
                     *weights, bias = model.bonus.weight[place].tolist()
                     weights = torch.tensor(weights, dtype=torch.float64)
                     mass[:, word] += (readouts[row] @ weights + bias).exp()
-            assert torch.allclose(found[row], mass / mass.sum(-1, keepdim=True))
+            assert torch.allclose(actual[row], mass / mass.sum(-1, keepdim=True))
 
     def test_words_of_other_topics_get_no_bonus(self, made):
         model, batch = made
@@ -140,8 +140,8 @@ class TestTopicWords:
     def test_response_does_not_decide_the_topic(self, made):
         model, batch = made
         blind = replace(batch, target=batch.target[:, :0], real=batch.real[:0])
-        found = model.start(blind).example["numbers"]
-        assert torch.equal(found, model.start(batch).example["numbers"])
+        actual = model.start(blind).example["numbers"]
+        assert torch.equal(actual, model.start(batch).example["numbers"])
 
 
 class TestMessages:
@@ -156,10 +156,10 @@ class TestMessages:
             ],
         )
         words = build_vocabulary(train, 100)
-        found = messages(train, words)
-        assert found.dialogues.tolist() == [0, 0, 0, 1, 1]
-        bounds = zip(found.words.starts, found.words.ends, strict=True)
-        said = [" ".join(words.decode(found.words.values[a:b])) for a, b in bounds]
+        actual = messages(train, words)
+        assert actual.dialogues.tolist() == [0, 0, 0, 1, 1]
+        bounds = zip(actual.words.starts, actual.words.ends, strict=True)
+        said = [" ".join(words.decode(actual.words.values[a:b])) for a, b in bounds]
         assert said == ["green tea", "green", "boiling water", "green tea", "tea water sugar"]
 
 

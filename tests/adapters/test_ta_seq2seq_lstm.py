@@ -37,9 +37,9 @@ class TestSizes:
         bonus = distinct * (h + 1)
         wider = 4 * h * T  # what the decoder reads of o
         assert K * T > V
-        found = count_parameters(model)
-        assert found["trained_parameters"] == plain + attention + bonus + wider
-        assert found["parameters"] == found["trained_parameters"] + V * T  # p(topic | word)
+        actual = count_parameters(model)
+        assert actual["trained_parameters"] == plain + attention + bonus + wider
+        assert actual["parameters"] == actual["trained_parameters"] + V * T  # p(topic | word)
 
     def test_defaults_are_those_of_its_parent(self):
         own, parent = vars(TASeq2SeqLSTMConfig()), vars(LSTMConfig())
@@ -56,11 +56,11 @@ class TestOutput:
         model, batch = made
         state = model.start(batch)
         readouts, _ = model.advance(batch.inputs, state)
-        found = model.scores(readouts, state)
-        gained = (found - model.output(readouts))[:, 0].abs() > 1e-12
+        actual = model.scores(readouts, state)
+        gained = (actual - model.output(readouts))[:, 0].abs() > 1e-12
         for row, words in zip(gained, state.example["numbers"], strict=True):
             assert set(row.nonzero().flatten().tolist()) == set(words.tolist()) - {PAD}
-        sums = found.softmax(-1).sum(-1)
+        sums = actual.softmax(-1).sum(-1)
         assert torch.allclose(sums, torch.ones_like(sums))
 
     def test_without_topic_words_its_parent_is_left(self, ready):
@@ -101,8 +101,8 @@ class TestOutput:
     def test_response_does_not_decide_the_topic(self, made):
         model, batch = made
         blind = replace(batch, target=batch.target[:, :0], real=batch.real[:0])
-        found = model.start(blind).example["numbers"]
-        assert torch.equal(found, model.start(batch).example["numbers"])
+        actual = model.start(blind).example["numbers"]
+        assert torch.equal(actual, model.start(batch).example["numbers"])
 
 
 class TestTraining:

@@ -107,18 +107,18 @@ class TestAttention:
     )
     def test_equals_the_formula(self, layer, sides, mask):
         x, y = sides
-        found = layer(x, layer.keys_values(y, None), mask, None)
+        actual = layer(x, layer.keys_values(y, None), mask, None)
         seen = mask.expand(2, 1, 4, 5)[:, 0].tolist()
         for row in range(2):
             expected = attention_by_hand(layer, x[row].numpy(), y[row].numpy(), seen[row])
-            np.testing.assert_allclose(found[row].detach().numpy(), expected, atol=1e-12)
+            np.testing.assert_allclose(actual[row].detach().numpy(), expected, atol=1e-12)
 
     def test_a_row_that_sees_nothing_is_zero_and_has_a_gradient(self, layer, sides):
         x, y = (side.requires_grad_() for side in sides)
         mask = torch.tensor([[True] * 5, [False] * 5])[:, None, None]
-        found = layer(x, layer.keys_values(y, None), mask, None)
-        assert not found[1].any()
-        found.sum().backward()
+        actual = layer(x, layer.keys_values(y, None), mask, None)
+        assert not actual[1].any()
+        actual.sum().backward()
         assert all(p.grad.isfinite().all() for p in layer.parameters())
         assert not y.grad[1].any()
         assert y.grad[0].any()
@@ -143,14 +143,14 @@ class TestAttention:
 class TestResidual:
     def test_post_norm_normalises_the_sum(self):
         x = torch.randn(2, 3, 8)
-        found = Residual(8, 0.0, "post")(x, torch.sin)
+        actual = Residual(8, 0.0, "post")(x, torch.sin)
         expected = nn.functional.layer_norm(x + x.sin(), (8,))
-        assert torch.allclose(found, expected)
+        assert torch.allclose(actual, expected)
 
     def test_pre_norm_normalises_what_goes_in(self):
         x = torch.randn(2, 3, 8)
-        found = Residual(8, 0.0, "pre")(x, torch.sin)
-        assert torch.allclose(found, x + nn.functional.layer_norm(x, (8,)).sin())
+        actual = Residual(8, 0.0, "pre")(x, torch.sin)
+        assert torch.allclose(actual, x + nn.functional.layer_norm(x, (8,)).sin())
 
     @pytest.mark.parametrize(("norm", "classes"), [("post", nn.Identity), ("pre", nn.LayerNorm)])
     def test_only_pre_norm_ends_in_a_norm(self, ready, norm, classes):

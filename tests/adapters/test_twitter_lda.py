@@ -42,12 +42,12 @@ def test_blocks_of_one_message_draw_from_the_posterior():
     mass = np.exp(logs - logs.max())
     expected = dict(zip(states, mass / mass.sum(), strict=True))
     sampler = Sampler(Messages.of(SMALL), T, V, seed=3, block=1)
-    found: Counter = Counter()
+    actual: Counter = Counter()
     sweeps = 3_000
     for sweep in range(sweeps + 100):
         sampler.sweep()
         if sweep >= 100:
-            found[tuple(sampler.topic.tolist()), tuple(map(int, sampler.from_topic))] += 1
+            actual[tuple(sampler.topic.tolist()), tuple(map(int, sampler.from_topic))] += 1
     for key in (
         lambda t, o: (t[0] == t[1], t[1] == t[2]),
         lambda t, o: o[0] + o[1],
@@ -58,7 +58,7 @@ def test_blocks_of_one_message_draw_from_the_posterior():
         got: Counter = Counter()
         for state in states:
             wanted[key(*state)] += expected[state]
-            got[key(*state)] += found[state] / sweeps
+            got[key(*state)] += actual[state] / sweeps
         # Neighbouring sweeps depend on each other: as exact as a tenth as many draws would be.
         for value, share in wanted.items():
             assert abs(got[value] - share) < 4 * (share * (1 - share) / (sweeps / 10)) ** 0.5
@@ -105,10 +105,10 @@ def test_topics_are_those_of_plain_lda_over_the_topical_words(talk):
         np.add.at(bags[row], messages.words.values[start:end], 1)
     plain = lda(3, random_state=1, max_iter=20).fit(bags[:, 8:])
     expected = groups((np.argsort(-row)[:8] + 8).tolist() for row in plain.components_)
-    found = groups(fit(messages, 3, 32, 60, seed=2).best(8))
-    nearest = {max(expected, key=topic.intersection) for topic in found}
+    actual = groups(fit(messages, 3, 32, 60, seed=2).best(8))
+    nearest = {max(expected, key=topic.intersection) for topic in actual}
     assert nearest == expected
-    assert all(max(len(topic & other) for other in expected) >= 7 for topic in found)
+    assert all(max(len(topic & other) for other in expected) >= 7 for topic in actual)
 
 
 def test_messages_take_the_topic_they_are_about(talk):
@@ -117,10 +117,10 @@ def test_messages_take_the_topic_they_are_about(talk):
     bags = np.zeros((len(messages), 32))
     rows = np.repeat(np.arange(len(messages)), messages.words.lengths)
     np.add.at(bags, (rows, messages.words.values), 1)
-    found = (topics.prior + bags @ topics.logs).argmax(1)
-    named = [int(np.bincount(found[truth == k]).argmax()) for k in range(3)]
+    actual = (topics.prior + bags @ topics.logs).argmax(1)
+    named = [int(np.bincount(actual[truth == k]).argmax()) for k in range(3)]
     assert sorted(named) == [0, 1, 2]
-    assert (np.array(named)[truth] == found).mean() > 0.95
+    assert (np.array(named)[truth] == actual).mean() > 0.95
 
 
 def test_counts_stay_those_of_the_state(talk):

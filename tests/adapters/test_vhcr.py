@@ -98,7 +98,7 @@ class TestLoss:
 
     def test_the_divergences_can_be_kept_from_the_encoders(self, ready):
         sizes = {**SIZES, "recurrent_dropout": 0.0, "kl_annealing": 1}
-        found = {}
+        actual = {}
         for taught in (True, False):
             model, batch = ready("vhcr", latent_to_encoders=taught, **sizes)
             names, weights = zip(*model.named_parameters(), strict=True)
@@ -107,10 +107,10 @@ class TestLoss:
                 torch.autograd.grad(total, weights, materialize_grads=True) for total in totals
             )
             moved = [n for n, a, b in zip(names, words, both, strict=True) if not a.allclose(b)]
-            found[taught] = {name.partition(".")[0] for name in moved}
+            actual[taught] = {name.partition(".")[0] for name in moved}
         networks = {"prior", "posterior", "inference", "conversation_posterior"}
-        assert found[False] == networks
-        assert found[True] > networks | {"encoder", "context"}
+        assert actual[False] == networks
+        assert actual[True] > networks | {"encoder", "context"}
 
     def test_validation_is_the_elbo_with_weight_one(self, check_elbo):
         check_elbo("vhcr[kl_annealing=100000]", "kl_conversation", "kl_sentence", **SIZES)

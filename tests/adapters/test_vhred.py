@@ -109,12 +109,12 @@ class TestLoss:
         run = Run(1, folder=tmp_path)
         adapter.fit(eight, eight, run)
         data = adapter._encode(eight)
-        found = [
+        actual = [
             evaluate(adapter.model, data, replace(adapter.config, batch_size=size), run, "valid")
             for size in (1, 3, 8)
         ]
-        assert found[0] == pytest.approx(found[1], abs=1e-12)
-        assert found[0] == pytest.approx(found[2], abs=1e-12)
+        assert actual[0] == pytest.approx(actual[1], abs=1e-12)
+        assert actual[0] == pytest.approx(actual[2], abs=1e-12)
 
     def test_gradient_of_the_divergence_reaches_both_networks_and_the_encoder(self, ready):
         model, batch = ready("vhred", seed=None, **SIZES)
@@ -156,8 +156,8 @@ class TestLatentVariable:
     def test_begins_with_the_spread_told(self, ready, spread):
         model, batch = ready("vhred", latent_spread=spread, hidden=64, latent=200, latent_hidden=64)
         context = model.context(model.conversation(batch))
-        for found in (model.prior(context), model.posterior(context, model.response(batch))):
-            assert (found.log_variance / 2).mean().exp().item() == pytest.approx(spread, rel=0.1)
+        for actual in (model.prior(context), model.posterior(context, model.response(batch))):
+            assert (actual.log_variance / 2).mean().exp().item() == pytest.approx(spread, rel=0.1)
 
     def test_changes_logits(self, ready):
         model, batch = ready("vhred", **SIZES)

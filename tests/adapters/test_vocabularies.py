@@ -104,9 +104,9 @@ class TestCosts:
             math.prod(b if t else 1 - b for b, t in zip(beta.tolist(), row, strict=True))
             for row in product((0, 1), repeat=3)
         ]
-        found = log_probability(odds, chosen).exp()[0]
-        assert found.tolist() == pytest.approx(expected)
-        assert sum(found.tolist()) == pytest.approx(1.0)
+        actual = log_probability(odds, chosen).exp()[0]
+        assert actual.tolist() == pytest.approx(expected)
+        assert sum(actual.tolist()) == pytest.approx(1.0)
 
 
 def exact(made: JointModel, batch: Batch, baseline: float) -> dict[str, torch.Tensor]:

@@ -23,24 +23,24 @@ def test_facts_by_hand(dailydialog: Path) -> None:
 
 
 def test_overlap_by_hand(dailydialog: Path) -> None:
-    found = audit(load_corpus("dailydialog", data=dailydialog))
-    assert found.exact.inside == {"train": 0, "valid": 0, "test": 0}
-    assert found.normalised.inside == {"train": 1, "valid": 0, "test": 0}
-    assert (found.exact.test_in_train, found.normalised.test_in_train) == (0, 1)
-    assert (found.normalised.valid_in_train, found.normalised.test_in_valid) == (0, 0)
+    actual = audit(load_corpus("dailydialog", data=dailydialog))
+    assert actual.exact.inside == {"train": 0, "valid": 0, "test": 0}
+    assert actual.normalised.inside == {"train": 1, "valid": 0, "test": 0}
+    assert (actual.exact.test_in_train, actual.normalised.test_in_train) == (0, 1)
+    assert (actual.normalised.valid_in_train, actual.normalised.test_in_valid) == (0, 0)
 
 
 def test_turns_are_compared_one_by_one(write) -> None:
     write("own/train.jsonl", '{"turns": ["good morning", "to you"]}')
     write("own/valid.jsonl", '{"turns": ["good", "morning to you"]}')
     folder = write("own/test.jsonl", '{"turns": ["GOOD, morning!", "To_you?"]}').parent
-    found = audit(load_corpus(str(folder))).normalised
-    assert (found.test_in_train, found.valid_in_train, found.test_in_valid) == (1, 0, 0)
+    actual = audit(load_corpus(str(folder))).normalised
+    assert (actual.test_in_train, actual.valid_in_train, actual.test_in_valid) == (1, 0, 0)
 
 
 def test_the_known_faults_of_dailydialog(data_folder: Path) -> None:
-    found = audit(load_corpus("dailydialog", data=data_folder))
-    exact, normalised = found.exact, found.normalised
+    actual = audit(load_corpus("dailydialog", data=data_folder))
+    exact, normalised = actual.exact, actual.normalised
     assert exact.inside == {"train": 569, "valid": 5, "test": 4}
     assert normalised.inside == {"train": 879, "valid": 7, "test": 4}
     assert (exact.test_in_train, exact.valid_in_train, exact.test_in_valid) == (93, 69, 4)
@@ -49,6 +49,6 @@ def test_the_known_faults_of_dailydialog(data_folder: Path) -> None:
 
 
 def test_empatheticdialogues_has_no_overlap(data_folder: Path) -> None:
-    found = audit(load_corpus("empatheticdialogues", data=data_folder)).normalised
-    assert not any(found.inside.values())
-    assert (found.test_in_train, found.valid_in_train, found.test_in_valid) == (0, 0, 0)
+    actual = audit(load_corpus("empatheticdialogues", data=data_folder)).normalised
+    assert not any(actual.inside.values())
+    assert (actual.test_in_train, actual.valid_in_train, actual.test_in_valid) == (0, 0, 0)

@@ -41,8 +41,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         how = self.behaviour
-        wanted = self.headers.get("Range")
-        how.asked.append(wanted)
+        expected = self.headers.get("Range")
+        how.asked.append(expected)
         if how.no_progress:
             self.done.wait(10)
             return
@@ -51,7 +51,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif how.statuses:
             self._head(how.statuses.pop(0), {"Content-Length": "0"})
         else:
-            self._send(int(wanted.removeprefix("bytes=").rstrip("-")) if wanted else 0)
+            self._send(int(expected.removeprefix("bytes=").rstrip("-")) if expected else 0)
 
     def _send(self, start: int) -> None:
         how = self.behaviour
@@ -64,8 +64,8 @@ class _Handler(BaseHTTPRequestHandler):
         if how.length:
             headers["Content-Length"] = how.length
         if start:
-            told = start - how.wrong_start
-            headers["Content-Range"] = f"bytes {told}-{len(how.content) - 1}/{len(how.content)}"
+            reported = start - how.wrong_start
+            headers["Content-Range"] = f"bytes {reported}-{len(how.content) - 1}/{len(how.content)}"
         self._head(206 if start else 200, headers)
         # A client that gave up closes first; that is what some tests provoke.
         with suppress(BrokenPipeError, ConnectionResetError):

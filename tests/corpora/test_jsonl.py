@@ -194,8 +194,8 @@ def test_any_text_survives(
     lines = [json.dumps({"turns": turns}, ensure_ascii=False) for turns in talks]
     path.write_text("\n".join(lines), encoding="utf-8", newline="\n")
     corpus = load_corpus(str(path))
-    found = [each.turns for split in SPLITS for each in corpus.dialogues(split)]
-    assert sorted(found) == sorted(tuple(turn.strip() for turn in turns) for turns in talks)
+    actual = [each.turns for split in SPLITS for each in corpus.dialogues(split)]
+    assert sorted(actual) == sorted(tuple(turn.strip() for turn in turns) for turns in talks)
     assert sum(len(corpus.split(split)) for split in SPLITS) == sum(len(t) - 1 for t in talks)
 
 

@@ -266,8 +266,8 @@ def test_what_is_not_there_is_not_counted(write, tmp_path: Path) -> None:
     facts = describe(corpus)
     assert list(facts.splits) == ["test"]
     assert facts.coverage is None
-    found = audit(corpus).exact
-    assert (found.inside, found.test_in_train, found.test_in_valid) == ({"test": 0}, None, None)
+    actual = audit(corpus).exact
+    assert (actual.inside, actual.test_in_train, actual.test_in_valid) == ({"test": 0}, None, None)
 
 
 def test_a_corpus_without_train_is_listed_and_audited(command, write, tmp_path: Path) -> None:

@@ -85,8 +85,8 @@ def test_line_numbers_keep_clear_of_names_that_other_lines_give(
 ) -> None:
     lines = [{"id": "2"}, {}, {}, {"dialogue_id": "3"}, {}, {"id": "5*", "dialogue_id": "5"}]
     path = file("".join(json.dumps({"response": "a", **line}) + "\n" for line in lines))
-    found = [(example.id, example.dialogue_id) for example, _ in read_responses(path)]
-    assert found == [
+    actual = [(example.id, example.dialogue_id) for example, _ in read_responses(path)]
+    assert actual == [
         ("2", "2"),
         ("2*", "2*"),
         ("3*", "3*"),

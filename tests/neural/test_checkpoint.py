@@ -21,12 +21,12 @@ def test_what_is_written_is_read(tmp_path):
     }
     numbers = {"loss": math.inf, "curve": [{"x": 0.1}], "word": "naïve"}
     checkpoint.write(tmp_path / "x.safetensors", tensors, numbers)
-    found, told = checkpoint.read(tmp_path / "x.safetensors")
-    assert told == numbers
-    assert found.keys() == tensors.keys()
+    actual, reported = checkpoint.read(tmp_path / "x.safetensors")
+    assert reported == numbers
+    assert actual.keys() == tensors.keys()
     for name, tensor in tensors.items():
-        assert found[name].dtype == tensor.dtype
-        assert torch.equal(found[name], tensor.detach())
+        assert actual[name].dtype == tensor.dtype
+        assert torch.equal(actual[name], tensor.detach())
 
 
 @pytest.mark.parametrize("optimiser", [torch.optim.Adam, torch.optim.Adadelta])

@@ -223,8 +223,8 @@ class TestUpdateRows:
         encoded = of_lengths([3] * 20, [2] * 20)
         passes = [training_rows(encoded, 8, 1, number) for number in (1, 2, 3)]
         every = [rows.tolist() for rows in (*passes[0], *passes[1], *passes[2])]
-        found = [rows.tolist() for rows in update_rows(encoded, 8, 1, 2, 5)]
-        assert found == every[2:7]
+        actual = [rows.tolist() for rows in update_rows(encoded, 8, 1, 2, 5)]
+        assert actual == every[2:7]
 
 
 class TestTurns:

@@ -86,8 +86,8 @@ class TestChoose:
         assert frequencies(self.MASSES, f"top-p:{p}") == pytest.approx(expected, abs=2e-4)
 
     def test_equal_words_share_a_nucleus_of_the_smallest_size(self):
-        found = frequencies([0.25] * 4, "top-p:0.5")
-        assert sorted(found) == pytest.approx([0, 0, 0.5, 0.5], abs=2e-4)
+        actual = frequencies([0.25] * 4, "top-p:0.5")
+        assert sorted(actual) == pytest.approx([0, 0, 0.5, 0.5], abs=2e-4)
 
     @pytest.mark.parametrize("k", [1, 2, 3, 4, 100])
     def test_top_k(self, k):
@@ -198,8 +198,8 @@ class TestBeam:
     def test_wide_beam_is_exhaustive(self, hashed, questions, seed):
         model = hashed(V, seed)
         batch = make_batch(questions, np.arange(4), "cpu", 1, "infer")
-        found = beam_search(model, batch, 200, self.LIMIT)
-        for row, hypotheses in enumerate(found):
+        actual = beam_search(model, batch, 200, self.LIMIT)
+        for row, hypotheses in enumerate(actual):
             expected = all_hypotheses(model, model.code_of(self.words(batch, row)), self.LIMIT)
             assert {h.tokens: h.score for h in hypotheses} == pytest.approx(expected)
             assert hypotheses[0].tokens == max(expected, key=expected.__getitem__)
@@ -231,8 +231,8 @@ class TestBeam:
         for seed in range(5):
             batch = make_batch(questions, np.arange(12), "cpu", 1, "infer")
             for width in total:
-                found = beam_search(hashed(V, seed), batch, width, 5)
-                total[width] += sum(hypotheses[0].score for hypotheses in found)
+                actual = beam_search(hashed(V, seed), batch, width, 5)
+                total[width] += sum(hypotheses[0].score for hypotheses in actual)
         assert total[8] > total[1]
 
     def test_ranks_by_log_probability_per_token(self, hashed, few_words):
@@ -302,8 +302,8 @@ def test_in_mixed_precision_weights_are_cast_once_an_answer(bigram, questions, h
         ):
             answered = decode(model, batch, Decoding.parse(how), limit)
         assert {len(words) for words in answered} == {limit}
-        found = profile.key_averages(group_by_input_shape=True)
+        actual = profile.key_averages(group_by_input_shape=True)
         casts.append(
-            sum(e.count for e in found if e.key == "aten::copy_" and e.input_shapes[0] == [V, 4])
+            sum(e.count for e in actual if e.key == "aten::copy_" and e.input_shapes[0] == [V, 4])
         )
     assert casts == [1, 1]

@@ -352,8 +352,8 @@ class TestLoss:
         config = toy.Config(batch_size=size)
         together = make_batch(data, np.arange(len(data)), "cpu")
         expected = model.eval().loss(together, 0).total.item()
-        found = evaluate(model.train(), data, config, run, None)
-        assert found == {"loss": pytest.approx(expected), "nll": pytest.approx(expected)}
+        actual = evaluate(model.train(), data, config, run, None)
+        assert actual == {"loss": pytest.approx(expected), "nll": pytest.approx(expected)}
 
     def test_parts_beside_the_criterion_are_told_per_example(self, toy, bigram, train, run):
         class WithKl(bigram):
@@ -365,10 +365,10 @@ class TestLoss:
                 return replace(losses, parts={**losses.parts, "kl": kl})
 
         data = encode_split(train, build_vocabulary(train, 40), 12, 8)
-        found = evaluate(WithKl(45).double(), data, toy.Config(), run, None)
+        actual = evaluate(WithKl(45).double(), data, toy.Config(), run, None)
         per_token = 2.0 * len(data) / data.target.lengths.sum()
-        assert found["kl_per_example"] == pytest.approx(2.0)
-        assert found["loss"] == pytest.approx(found["nll"] + per_token)
+        assert actual["kl_per_example"] == pytest.approx(2.0)
+        assert actual["loss"] == pytest.approx(actual["nll"] + per_token)
 
 
 class TestContextGain:
@@ -414,8 +414,8 @@ class TestContextGain:
             if self.training:
                 return plain(self, batch, step)
             # As beside a posterior, which leaves nothing for the context to tell.
-            told = torch.zeros(*batch.target.shape, 8, dtype=torch.float64)
-            return word_loss(told, self.output, batch)
+            reported = torch.zeros(*batch.target.shape, 8, dtype=torch.float64)
+            return word_loss(reported, self.output, batch)
 
         def logits(self, batch):
             return self.output((self.words(batch.inputs) + self.context(batch)[:, None]).tanh())

@@ -141,17 +141,17 @@ class TestRowsThatLearnNothing:
 
     def test_finished_responses_are_scored_whole(self, corpus: Path) -> None:
         for models in ("FILE", "FILE,copy-last,copy-reference"):
-            found = self.planned(models, corpus)
-            assert (len(found.train), len(found.valid), len(found.test)) == (0, 0, 400)
-            assert found.notes == ()
+            actual = self.planned(models, corpus)
+            assert (len(actual.train), len(actual.valid), len(actual.test)) == (0, 0, 400)
+            assert actual.notes == ()
         assert len(self.planned("FILE", corpus, limit_test=7).test) == 7
 
     def test_beside_one_that_learns_they_are_split_and_limited(self, corpus: Path) -> None:
-        found = self.planned("FILE,most-frequent", corpus)
-        assert (len(found.train), len(found.valid), len(found.test)) == (320, 40, 40)
-        assert any("320 / 40 / 40" in note for note in found.notes)
+        actual = self.planned("FILE,most-frequent", corpus)
+        assert (len(actual.train), len(actual.valid), len(actual.test)) == (320, 40, 40)
+        assert any("320 / 40 / 40" in note for note in actual.notes)
         # Nobody competes whom the preset makes small.
-        assert not any("Preset" in note for note in found.notes)
+        assert not any("Preset" in note for note in actual.notes)
         assert any("Preset quick" in note for note in self.planned("FILE,seq2seq", corpus).notes)
 
     def test_all_wins_over_the_limit_of_the_preset(self, corpus: Path) -> None:
@@ -171,9 +171,9 @@ class TestRowsThatLearnNothing:
         assert len(self.planned("FILE", test).test) == 400
 
     def test_one_that_answers_anew_is_limited_but_not_split(self, corpus: Path) -> None:
-        found = self.planned("copy-last", corpus)
-        assert (len(found.train), len(found.test)) == (0, 300)
-        assert found.notes == ("mine, limited run: answered the first 300 of 400 examples",)
+        actual = self.planned("copy-last", corpus)
+        assert (len(actual.train), len(actual.test)) == (0, 300)
+        assert actual.notes == ("mine, limited run: answered the first 300 of 400 examples",)
 
     def test_splits_that_lines_name_are_kept(self, tmp_path: Path) -> None:
         splits = ("train", "test", None)
@@ -184,11 +184,11 @@ class TestRowsThatLearnNothing:
         ]
         path = tmp_path / "mine.jsonl"
         path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-        found = self.planned("copy-last", path)
-        assert (len(found.train), len(found.test)) == (10, 20)
+        actual = self.planned("copy-last", path)
+        assert (len(actual.train), len(actual.test)) == (10, 20)
 
     def test_a_corpus_with_splits_of_its_own_is_only_limited(self) -> None:
-        found = self.planned("copy-last", "demo")
-        assert (len(found.train), len(found.test)) == (8057, 300)
-        limited = [note for note in found.notes if "limited" in note]
+        actual = self.planned("copy-last", "demo")
+        assert (len(actual.train), len(actual.test)) == (8057, 300)
+        limited = [note for note in actual.notes if "limited" in note]
         assert limited == ["Demo, limited run: answered the first 300 of 1,020 examples"]

@@ -41,10 +41,10 @@ def path(tmp_path: Path, baseline: Baseline) -> Path:
 
 
 def test_what_was_written_comes_back(path: Path, baseline: Baseline) -> None:
-    found = baselines.read(path)
-    assert found.entries == baseline.entries
-    assert found.entries[0].scores["bleu-1"].value == 0.1 + 0.2
-    first, second = found.responses_of(found.entries[0]).values()
+    actual = baselines.read(path)
+    assert actual.entries == baseline.entries
+    assert actual.entries[0].scores["bleu-1"].value == 0.1 + 0.2
+    first, second = actual.responses_of(actual.entries[0]).values()
     assert (first.words, first.text) == (3, "how are you")
     # The well-known sha256 of nothing.
     assert second == StoredResponse("e3b0c44298fc", 0, "")
@@ -116,11 +116,11 @@ def test_mattr_of_older_files_is_read_by_the_name_of_its_window(
     }
     entry = baseline.entries[0].model_copy(update={"scores": older})
     baselines.write(tmp_path / "b.json", baseline.model_copy(update={"entries": [entry]}))
-    (found,) = baselines.read(tmp_path / "b.json").entries
-    assert {name: found.signature for name, found in found.scores.items()} == {
+    (actual,) = baselines.read(tmp_path / "b.json").entries
+    assert {name: actual.signature for name, actual in actual.scores.items()} == {
         "mattr-4": "mattr|window:4|v:1",
         "mattr": "mattr|window:50|v:1",
     }
     # Those names stay when the file is written anew.
-    baselines.write(tmp_path / "b.json", baseline.model_copy(update={"entries": [found]}))
-    assert baselines.read(tmp_path / "b.json").entries == [found]
+    baselines.write(tmp_path / "b.json", baseline.model_copy(update={"entries": [actual]}))
+    assert baselines.read(tmp_path / "b.json").entries == [actual]

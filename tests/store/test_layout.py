@@ -331,10 +331,10 @@ def test_mattr_of_older_scores_is_read_by_the_name_of_its_window(store: Store, j
         for name, value, window in (("mattr", 0.9, 4), ("mattr-50", 0.7, 50))
     }
     store.write_scores(job, older, SCORING)
-    found = store.read_scores(job, SCORING)
-    assert found is not None
-    assert {name: score.value for name, score in found.items()} == {"mattr-4": 0.9, "mattr": 0.7}
-    assert found["mattr-4"].parts == np.array([0.9])
+    actual = store.read_scores(job, SCORING)
+    assert actual is not None
+    assert {name: score.value for name, score in actual.items()} == {"mattr-4": 0.9, "mattr": 0.7}
+    assert actual["mattr-4"].parts == np.array([0.9])
 
 
 def test_scores_under_other_settings_stand_side_by_side(store: Store, job: Job) -> None:
