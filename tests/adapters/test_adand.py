@@ -71,8 +71,8 @@ class TestSizes:
         assert size(model.context_encoder) + size(model.context_embedding) == 9_621_600
         assert size(model.topics) + size(model.posterior) == topics
         # the posterior, and what only tells topics: a vector of each topic and topical word
-        reported = 300 * (5 + words)
-        assert whole - count_for_responses(model) == size(model.posterior) + reported
+        vectors = 300 * (5 + words)
+        assert whole - count_for_responses(model) == size(model.posterior) + vectors
 
     @pytest.mark.parametrize("name", SYSTEMS)
     def test_grow_linearly_in_the_rank(self, name):
@@ -441,12 +441,12 @@ class TestLoss:
         model, batch = made
         for step in (0, 30, 50, 100):
             losses = model.loss(batch, step)
-            nll, reported, kl = (losses.parts[n].item() for n in ("nll", "topical_words", "kl"))
+            nll, topical_nll, kl = (losses.parts[n].item() for n in ("nll", "topical_words", "kl"))
             apart = 0.1 * model.topics.closeness().item()
-            topics = (reported + kl_weight(step, 100) * kl) / 8 + apart
+            topics = (topical_nll + kl_weight(step, 100) * kl) / 8 + apart
             assert losses.total.item() == pytest.approx(nll / losses.tokens + topics)
             assert kl > 0
-            assert reported > 0
+            assert topical_nll > 0
 
     def test_topics_learn_from_posterior_of_context_and_response(self, made):
         model, batch = made
@@ -489,8 +489,8 @@ class TestLoss:
             return adapter.model.state_dict()
 
         plain = learnt("plain")
-        reported = TopicInferrer.words_nll
-        monkeypatch.setattr(TopicInferrer, "words_nll", lambda *given: scale * reported(*given))
+        words_nll = TopicInferrer.words_nll
+        monkeypatch.setattr(TopicInferrer, "words_nll", lambda *given: scale * words_nll(*given))
         scaled = learnt("scaled")
         moved = [name for name in plain if not torch.equal(plain[name], scaled[name])]
         assert moved

@@ -259,8 +259,8 @@ class TestAnswers:
         adapter = Endpoint(EndpointConfig(url=server.url, model="m"))
         run = Run(1, folder=tmp_path, progress=notes)
         adapter.respond(MANY[:2], Decoding(), run)
-        reported = adapter.circumstances(run)
-        assert (reported["url"], reported["model"], reported["reported"]) == (
+        facts = adapter.circumstances(run)
+        assert (facts["url"], facts["model"], facts["reported"]) == (
             server.url,
             "m",
             ["served-7b"],
@@ -366,8 +366,8 @@ class TestTriedAgain:
         waits = []
         monkeypatch.setattr(threading.Event, "wait", spy(waits, threading.Event.wait))
         date = formatdate(time.time() + 30, usegmt=True)
-        reported = {1: "0.07", 2: date, 3: "soon"}
-        headers = {number: {"Retry-After": text} for number, text in reported.items()}
+        retry_after = {1: "0.07", 2: date, 3: "soon"}
+        headers = {number: {"Retry-After": text} for number, text in retry_after.items()}
         server = serve(
             lambda number, body: (429, headers[number], "") if number in headers else None
         )
@@ -700,9 +700,9 @@ def test_the_row_says_what_it_was(serve, command, tmp_path):
     assert "m [max_tokens=20]" in spoken.out
     assert "the server reports served-7b" in spoken.out
     (record,) = tmp_path.glob("answers/*/job.json")
-    reported = json.loads(record.read_text())["answered"]["circumstances"]
-    assert reported["url"] == server.url
-    assert reported["reported"] == ["served-7b"]
+    facts = json.loads(record.read_text())["answered"]["circumstances"]
+    assert facts["url"] == server.url
+    assert facts["reported"] == ["served-7b"]
 
 
 def test_several_responses_are_asked_for_once_each_with_seeds_of_their_own(

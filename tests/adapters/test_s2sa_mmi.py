@@ -150,7 +150,7 @@ class TestReverseModel:
     def test_a_message_costs_what_its_words_cost_one_by_one(self, ready):
         model, batch = ready("s2sa-mmi")
         responses, messages = batch.target, batch.source
-        reported = model.backward_score(responses, messages)
+        backward = model.backward_score(responses, messages)
         for row in range(len(batch)):
             response = responses[row][responses[row].ne(PAD)]
             message = messages[row][messages[row].ne(PAD)]
@@ -160,7 +160,7 @@ class TestReverseModel:
                 logits, state = model.back.step(word, state)
                 total += float(logits.log_softmax(-1)[0, following])
                 word = following[None]
-            assert float(reported[row]) == pytest.approx(total / len(message), rel=1e-5)
+            assert float(backward[row]) == pytest.approx(total / len(message), rel=1e-5)
 
     def test_it_learns_alone(self, reverse, forward):
         adapter = reverse
@@ -177,10 +177,10 @@ class TestReverseModel:
         back = make_batch(data, np.arange(8), "cpu")
         learn(model, back, range(50))
         with torch.no_grad():
-            reported = torch.stack(
+            scores = torch.stack(
                 [model.backward_score(back.source[i].expand(8, -1), back.target) for i in range(8)]
             )
-        assert reported.argmax(1).tolist() == list(range(8))
+        assert scores.argmax(1).tolist() == list(range(8))
 
     def test_its_responses_are_as_likely_as_those_of_s2sa(self, forward, reverse):
         first, last = reverse.history.curve[0], reverse.history.best

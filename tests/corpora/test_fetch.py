@@ -64,8 +64,8 @@ class _Handler(BaseHTTPRequestHandler):
         if how.length:
             headers["Content-Length"] = how.length
         if start:
-            reported = start - how.wrong_start
-            headers["Content-Range"] = f"bytes {reported}-{len(how.content) - 1}/{len(how.content)}"
+            first = start - how.wrong_start
+            headers["Content-Range"] = f"bytes {first}-{len(how.content) - 1}/{len(how.content)}"
         self._head(206 if start else 200, headers)
         # A client that gave up closes first; that is what some tests provoke.
         with suppress(BrokenPipeError, ConnectionResetError):

@@ -185,9 +185,9 @@ def test_a_writer_killed_at_random_moments_never_leaves_a_broken_file(tmp_path: 
             [sys.executable, "-c", _ENDLESS, str(path)], stdout=subprocess.PIPE
         )
         assert writer.stdout is not None
-        with writer.stdout as reported:
+        with writer.stdout as output:
             for _ in range(1 + 3 * round):
-                reported.readline()
+                output.readline()
             writer.send_signal(signal.SIGKILL)
         assert writer.wait() == -signal.SIGKILL
         text = path.read_text()

@@ -108,9 +108,9 @@ def test_facts(trained, toy, train):
 
 
 def test_circumstances(trained):
-    reported = trained.circumstances(Run(1))
-    assert reported["dtype"] == "float64"
-    assert reported["batch_size"] == 4
+    facts = trained.circumstances(Run(1))
+    assert facts["dtype"] == "float64"
+    assert facts["batch_size"] == 4
 
 
 def test_supports_all_but_reverse_models(toy):

@@ -21,8 +21,8 @@ def test_what_is_written_is_read(tmp_path):
     }
     numbers = {"loss": math.inf, "curve": [{"x": 0.1}], "word": "naïve"}
     checkpoint.write(tmp_path / "x.safetensors", tensors, numbers)
-    actual, reported = checkpoint.read(tmp_path / "x.safetensors")
-    assert reported == numbers
+    actual, header = checkpoint.read(tmp_path / "x.safetensors")
+    assert header == numbers
     assert actual.keys() == tensors.keys()
     for name, tensor in tensors.items():
         assert actual[name].dtype == tensor.dtype

@@ -45,20 +45,20 @@ def test_autocast_multiplies_in_bfloat16_only_where_told():
 
 
 def test_description_names_what_ties_may_depend_on():
-    reported = describe("cpu", torch.bfloat16)
-    assert reported["dtype"] == "bfloat16"
-    assert reported["device"].startswith("cpu (")
-    assert reported["device"].endswith(f", {torch.backends.cpu.get_cpu_capability()})")
-    assert reported["threads"] == 1
-    assert reported["torch"] == torch.__version__
+    facts = describe("cpu", torch.bfloat16)
+    assert facts["dtype"] == "bfloat16"
+    assert facts["device"].startswith("cpu (")
+    assert facts["device"].endswith(f", {torch.backends.cpu.get_cpu_capability()})")
+    assert facts["threads"] == 1
+    assert facts["torch"] == torch.__version__
 
 
 def test_a_cpu_is_named_by_its_model_where_the_system_tells_it(monkeypatch):
-    reported = "processor\t: 0\nmodel name\t: Some CPU @ 2 GHz\nflags\t\t: fpu avx512_bf16\n"
-    monkeypatch.setattr(devices, "_cpu_info", lambda: reported)
+    cpu_info = "processor\t: 0\nmodel name\t: Some CPU @ 2 GHz\nflags\t\t: fpu avx512_bf16\n"
+    monkeypatch.setattr(devices, "_cpu_info", lambda: cpu_info)
     monkeypatch.setattr(devices.platform, "machine", lambda: "x86_64")
     assert describe("cpu", torch.float32)["device"].startswith("cpu (Some CPU @ 2 GHz, ")
-    monkeypatch.setattr(devices, "_cpu_info", lambda: f"cpu family\t: 25\nmodel\t\t: 1\n{reported}")
+    monkeypatch.setattr(devices, "_cpu_info", lambda: f"cpu family\t: 25\nmodel\t\t: 1\n{cpu_info}")
     assert describe("cpu", torch.float32)["device"].startswith("cpu (Some CPU @ 2 GHz 25/1, ")
     assert dtype_of("auto", "cpu") == torch.bfloat16
     monkeypatch.setattr(devices, "_cpu_info", lambda: "")

@@ -414,8 +414,8 @@ class TestContextGain:
             if self.training:
                 return plain(self, batch, step)
             # As beside a posterior, which leaves nothing for the context to tell.
-            reported = torch.zeros(*batch.target.shape, 8, dtype=torch.float64)
-            return word_loss(reported, self.output, batch)
+            hidden = torch.zeros(*batch.target.shape, 8, dtype=torch.float64)
+            return word_loss(hidden, self.output, batch)
 
         def logits(self, batch):
             return self.output((self.words(batch.inputs) + self.context(batch)[:, None]).tanh())
