@@ -326,7 +326,7 @@ class TopicModel(LSTMModel):
         return self.topics.theta(nu).detach()
 
     def known(self, batch: Batch, theta: Tensor) -> Conditioning:
-        """What cells know of the conversations."""
+        """The conditioning of the cells."""
         return Conditioning(topics=theta)
 
     def conditioning(self, batch: Batch) -> Conditioning:

@@ -68,7 +68,7 @@ class LatentTransformerConfig(TransformerConfig):
 
 @dataclass(frozen=True)
 class CVAEConfig(LatentTransformerConfig):
-    """Where z goes, and what `LatentTransformerConfig` says; z has the size of the embedding.
+    """Where z, of the size of the embedding, goes; further options as of `LatentTransformerConfig`.
 
     Attributes:
         z_to: what z is added to: the first decoder input or every encoder output.

@@ -34,7 +34,7 @@ from .text_models.domains import Domains
 
 @dataclass(frozen=True)
 class DOMSeq2SeqConfig(LSTMConfig):
-    """The domains, and what `LSTMConfig` says.
+    """The domains; further options as of `LSTMConfig`.
 
     Attributes:
         domains: how many there are; DailyDialog's authors name ten topics.

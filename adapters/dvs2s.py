@@ -36,7 +36,7 @@ _KEPT = 0.9
 
 @dataclass(frozen=True)
 class JointConfig(WordsConfig):
-    """How predictor and generator are trained together, and what `WordsConfig` says.
+    """How predictor and generator are trained together; further options as of `WordsConfig`.
 
     Attributes:
         joint_rate: learning_rate of this training, which goes on where others ended; with Adam it
@@ -61,7 +61,7 @@ class JointConfig(WordsConfig):
 
 @dataclass(frozen=True)
 class DVS2SConfig(JointConfig, SDVS2SConfig):
-    """What `JointConfig` and `SDVS2SConfig` say."""
+    """The options of `JointConfig` and `SDVS2SConfig`."""
 
 
 class JointModel(VocabularyModel):

@@ -123,7 +123,7 @@ class Endpoint(Adapter):
         return decoding.method != "greedy"
 
     def circumstances(self, run: Run) -> Mapping[str, Any]:
-        """Where the answers came from, and what the server says has answered."""
+        """The endpoint's address, and the models that the server reports."""
         return {
             "device": f"endpoint {self.config.url}",
             "url": self.config.url,
@@ -132,7 +132,7 @@ class Endpoint(Adapter):
         }
 
     def respond(self, contexts: Sequence[Context], decoding: Decoding, run: Run) -> list[str]:
-        """Answers all contexts, as many at once as `concurrency` says; order is kept."""
+        """Responds to all contexts, `concurrency` at a time; order is kept."""
         bodies = [self.body(context, decoding, run.seed) for context in contexts]
         # Of one context greedy decoding knows but one answer, however many are wanted.
         seeded = self.seeded(decoding)

@@ -93,7 +93,7 @@ def mutual_information(q: Tensor) -> Tensor:
 
 @contextmanager
 def frozen(module: nn.Module) -> Iterator[None]:
-    """What is computed inside sends no gradient to the module's weights, only through it."""
+    """A block in which the module's weights get no gradient, but gradients pass through it."""
     weights = list(module.parameters())
     for weight in weights:
         weight.requires_grad_(False)
@@ -105,7 +105,7 @@ def frozen(module: nn.Module) -> Iterator[None]:
 
 
 class Reader(nn.Module):
-    """A GRU whose state after the last real vector stands for the sequence."""
+    """A GRU encoder: its state after the last real vector represents the sequence."""
 
     def __init__(self, inputs: int, hidden: int) -> None:
         super().__init__()
@@ -120,7 +120,7 @@ class Reader(nn.Module):
 
 
 class Writer(nn.Module):
-    """A GRU that writes a response from an action and what is given besides."""
+    """A GRU decoder that starts from an action and, when responding, the context."""
 
     def __init__(self, config: LAEDConfig, vocabulary: int) -> None:
         super().__init__()

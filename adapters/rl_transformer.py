@@ -105,7 +105,7 @@ def _together(map: nn.Linear, *parts: Tensor) -> Tensor:
 
 
 class Joined(NamedTuple):
-    """A random map and the trained one behind it as one, for inputs and link alike.
+    """The product of a random map and the trained map behind it, and the weights of the link.
 
     Attributes:
         link: (outputs, link), without columns where there is none.

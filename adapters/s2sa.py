@@ -120,7 +120,7 @@ class MessageAdapter(WordAdapter):
         return super().respond(contexts, decoding, run)
 
     def trainer(self, model: DialogueModel, train: Encoded, valid: Encoded, run: Run) -> Trainer:
-        """As the option `optimiser` says."""
+        """The trainer that the option `optimiser` names."""
         kind = AdaDeltaTrainer if self.config.optimiser == "adadelta" else Trainer
         return kind(model, train, valid, self.training_config(), run)
 

@@ -31,7 +31,7 @@ from .s2sa import S2SA, MessageAdapter, S2SAConfig, S2SAModel
 
 @dataclass(frozen=True)
 class S2SAMMIConfig(S2SAConfig):
-    """How hypotheses are ranked, and what `S2SAConfig` says.
+    """How hypotheses are ranked; further options as of `S2SAConfig`.
 
     Attributes:
         backward_weight: lambda, the share of log p(m | r) in the score; 0 is S2SA's own ranking.
@@ -100,7 +100,7 @@ class S2SAMMI(MessageAdapter):
 
     @classmethod
     def supports(cls, decoding: Decoding) -> bool:
-        """Every decoding; none but `mmi` and `beam` says more than the option `hypotheses`."""
+        """Every decoding; `mmi` and `beam` set the number of hypotheses."""
         return True
 
     def build_model(self, size: int) -> DialogueModel:
@@ -116,7 +116,7 @@ class S2SAMMI(MessageAdapter):
         self.history = append_epoch(history, {k: v for k, v in losses if k.startswith("valid_")})
 
     def report_warnings(self, run: Run) -> None:
-        """Nothing: the context use of the model of messages says nothing of responses."""
+        """Warns of nothing: the context use of the backward model is not that of the responses."""
 
     def _new_model(self, run: Run) -> DialogueModel:
         model = cast(S2SAMMIModel, super()._new_model(run))

@@ -45,7 +45,7 @@ from .text_models.function_words import CLOSED_NOTE, FunctionWords, Tags, identi
 
 @dataclass(frozen=True)
 class WordsConfig(S2SAConfig):
-    """How the word predictor is trained, and what `S2SAConfig` says.
+    """How the word predictor is trained; further options as of `S2SAConfig`.
 
     Attributes:
         tags: how function words are told from content words: by nltk's tagger (an error without
@@ -64,7 +64,7 @@ class WordsConfig(S2SAConfig):
 
 @dataclass(frozen=True)
 class SDVS2SConfig(WordsConfig):
-    """How many content words answers are written with, and what `WordsConfig` says.
+    """How many content words answers are written with; further options as of `WordsConfig`.
 
     Attributes:
         content_words: N; all of them where there are fewer.
@@ -252,7 +252,7 @@ class WordsStage(VocabularyAdapter):
         self.history = replace(self.history, curve=rename_losses(self.history.curve, "words"))
 
     def report_warnings(self, run: Run) -> None:
-        """Nothing: what its loss is worth says nothing of responses."""
+        """Warns of nothing: its loss is not that of responses."""
 
     def trainer(self, model: DialogueModel, train: Encoded, valid: Encoded, run: Run) -> Trainer:
         """Training that begins where every word is as likely as in the training responses."""
@@ -309,13 +309,13 @@ def _mean(values: Sequence[float]) -> float:
 
 
 class SDVS2S(VocabularyAdapter):
-    """DVS2S whose generator and word predictor were trained apart."""
+    """DVS2S whose generator and word predictor were trained separately."""
 
     name = "s-dvs2s"
     card = Card(
         title="S-DVS2S",
         family="recurrent",
-        summary="S2SA within the words that a predictor, trained apart, finds for each message",
+        summary="S2SA within the words that a separately trained predictor finds for each message",
         paper="Wu et al., Neural Response Generation with Dynamic Vocabularies",
         year=2018,
     )
@@ -334,7 +334,7 @@ class SDVS2S(VocabularyAdapter):
         return VocabularyModel(c, size, self.function_numbers, c.content_words)
 
     def fit(self, train: Split, valid: Split, run: Run) -> None:
-        """Takes what was learnt, and measures how `valid` fares within its vocabularies."""
+        """Takes the trained weights and computes the losses of `valid` within its vocabularies."""
         base = require_trained_base(self.name, run.base, self.Stage)
         self.vocabulary, self.function_words = base.vocabulary, base.function_words
         model, data = self._new_model(run), self._encode(valid)

@@ -95,7 +95,7 @@ class LSTMModel(DialogueModel):
         return LSTMCell(directions, inputs, self.config.hidden)
 
     def conditioning(self, batch: Batch) -> Conditioning:
-        """What cells know of the conversations."""
+        """The conditioning of the cells; none here."""
         return Conditioning()
 
     def read(

@@ -36,7 +36,7 @@ from .transformer import causal_mask
 
 @dataclass(frozen=True)
 class SVTConfig(LatentTransformerConfig):
-    """The size of z_t, and what `LatentTransformerConfig` says.
+    """The size of z_t; further options as of `LatentTransformerConfig`.
 
     Attributes:
         latent: size of z_t.

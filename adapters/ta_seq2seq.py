@@ -30,7 +30,7 @@ from .text_models.twitter_lda import Topics
 
 @dataclass(frozen=True)
 class TASeq2SeqConfig(S2SAConfig, TopicWordsConfig):
-    """What `TopicWordsConfig` and `S2SAConfig` say."""
+    """The options of `TopicWordsConfig` and `S2SAConfig`."""
 
     clip: float = 1.0
 

@@ -26,7 +26,7 @@ from .text_models.twitter_lda import Topics
 
 @dataclass(frozen=True)
 class TASeq2SeqLSTMConfig(LSTMConfig, TopicWordsConfig):
-    """What `TopicWordsConfig` and `LSTMConfig` say."""
+    """The options of `TopicWordsConfig` and `LSTMConfig`."""
 
 
 class TASeq2SeqLSTMModel(TopicAwareModel, LSTMModel):

@@ -34,7 +34,7 @@ from .vhred import LatentConfig, VariationalModel
 
 @dataclass(frozen=True)
 class VHCRConfig(LatentConfig):
-    """Utterance drop, and what `LatentConfig` says.
+    """Utterance drop; further options as of `LatentConfig`.
 
     Attributes:
         utterance_drop: chance of a context utterance to be hidden from the context GRU in

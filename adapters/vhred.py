@@ -59,7 +59,7 @@ class LatentConfig(HREDConfig):
 
 @dataclass(frozen=True)
 class VHREDConfig(LatentConfig):
-    """Word drop, and what `LatentConfig` says.
+    """Word drop; further options as of `LatentConfig`.
 
     Attributes:
         word_drop: chance of a decoder input to become UNK in training.

@@ -209,5 +209,5 @@ class Adapter:
         """Restores what `state` returned."""
 
     def facts(self) -> Mapping[str, Any]:
-        """What a reader may want to know of the trained system, e.g. parameter counts."""
+        """Facts about the trained system for readers, e.g. parameter counts."""
         return {}

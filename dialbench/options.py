@@ -1,4 +1,4 @@
-"""Options: the grammar of `name[option=value,...]`, and what the command line says of a field."""
+"""Options: the grammar of `name[option=value,...]`, and the help text of a field."""
 
 from __future__ import annotations
 

@@ -304,7 +304,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Result:
-    """What the store knows of one job: how it ended and what it scored.
+    """The result of one job: its status and its scores.
 
     `ranked` is False for upper bounds (copy-reference), which are shown but never compared.
     `notes` are warnings that belong under every table showing this result.

@@ -92,7 +92,7 @@ class System:
 
 
 class Registry:
-    """Every system that can be named, loaded only when asked for.
+    """All available systems, each loaded when first used.
 
     Args:
         plugins: plug-in files whose `Adapter` subclasses join the registry.

@@ -1,4 +1,4 @@
-"""Decoder-only transformer: one stack that reads a context and goes on writing behind it.
+"""Decoder-only transformer: one stack reads the context and continues it with the response.
 
 The stack of Radford et al., "Language Models are Unsupervised Multitask Learners": learned
 positions, layer normalisation before each sub-network and behind the last, biases everywhere,
@@ -109,7 +109,7 @@ class TiedOutput(nn.Module):
 
 
 class DecoderOnlyModel(DialogueModel):
-    """A model that goes on writing behind its context: turn_1 EOS turn_2 EOS ... response EOS.
+    """A decoder-only model of the sequence turn_1 EOS turn_2 EOS ... response EOS.
 
     In a batch each context is followed by its PAD and then by the response; PAD is never
     attended to and takes no position, so the response goes on where the context ends.

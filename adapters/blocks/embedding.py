@@ -45,7 +45,7 @@ class WordStart:
 
 @dataclass(frozen=True)
 class WordConfig(WordStart, NeuralConfig):
-    """How words become vectors, and what `WordStart` says.
+    """How words become vectors; further options as of `WordStart`.
 
     Attributes:
         embedding: n, size of word vectors.

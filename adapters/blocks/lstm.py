@@ -27,7 +27,7 @@ _EMPTY = torch.empty(0)
 
 @dataclass(frozen=True)
 class Conditioning:
-    """What adaptive cells know of a conversation.
+    """The conversation as adaptive cells see it.
 
     Attributes:
         context: zeta (N, h), what is said in it.
@@ -123,7 +123,7 @@ def lstm_step(gates: Tensor, c: Tensor) -> Parts:
 
 
 class LSTMCell(Cell):
-    """The LSTM; gates stand in the order input, forget, output, candidate.
+    """The LSTM; gates are in the order input, forget, output, candidate.
 
     Starts from Xavier input maps and orthogonal recurrent maps, gate by gate, zero biases.
     """

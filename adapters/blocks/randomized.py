@@ -1,4 +1,4 @@
-"""Frozen random weights that are drawn anew (PaRaFormer paper, section 3.3).
+"""Frozen random weights that are drawn again and again (PaRaFormer, section 3.3).
 
 A model's random maps are drawn one after another, in the order of its modules: for every epoch of
 training and, where asked for, for every context that is answered. Then all encoding and decoding
@@ -173,7 +173,7 @@ class RandomWeights:
 
 
 class RedrawConfig(Protocol):
-    """When weights are drawn anew; every config of a model with random maps has it."""
+    """When weights are drawn again; part of every config of a model with random maps."""
 
     @property
     def behind_random(self) -> float: ...  # noqa: D102
@@ -207,12 +207,12 @@ class RandomizedModel(DialogueModel):
         raise NotImplementedError
 
     def begin_epoch(self, seed: int, epoch: int) -> None:
-        """Draws all random maps anew from (seed, "train", epoch)."""
+        """Draws all random maps from (seed, "train", epoch)."""
         self._seed = seed
         self.random.redraw(seed, "train", epoch)  # section 3.3: every epoch
 
     def loss(self, batch: Batch, step: int) -> Losses:
-        """The model's loss; with `redraw_every=step` weights are drawn anew every few updates."""
+        """The model's loss; with `redraw_every=step` weights are drawn every few updates."""
         every_few = self.training and self.config.redraw_every == "step"
         if every_few and step % self.config.redraw_updates == 0:
             self.random.redraw(self._seed, "step", step)

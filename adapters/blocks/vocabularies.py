@@ -117,7 +117,7 @@ class WordCosts:
         return cls(logs, missing, target.ne(PAD).sum(1))
 
     def floored(self, words: int) -> Tensor:
-        """(B, S) log p(Y | T_s, X), a word outside T_s counting as one of `words` alike."""
+        """(B, S) log p(Y | T_s, X), a word outside T_s having probability 1 / `words`."""
         return self.logs.sum(1) - self.missing.sum(1) * math.log(words)
 
 

@@ -1,4 +1,4 @@
-"""Answers that cost time or money, kept one by one so that none is asked for twice."""
+"""Responses that cost time or money, saved one by one so that none is requested twice."""
 
 from __future__ import annotations
 

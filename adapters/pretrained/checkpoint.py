@@ -142,7 +142,7 @@ class SubwordVocabulary(Vocabulary):
         return [line] if line else []
 
     def never(self) -> list[int]:
-        """The checkpoint's own numbers that stand for no text, its end of text among them."""
+        """The checkpoint's own numbers that mean no text, its end of text among them."""
         known = set(self.tokenizer.get_vocab().values())
         unknown = set(range(len(self) - len(SPECIALS))) - known
         return sorted(unknown | set(self.tokenizer.all_special_ids))

@@ -36,7 +36,7 @@ class Domains:
 
     @classmethod
     def fit(cls, texts: Ragged, count: int, features: int, seed: int) -> tuple[Domains, Tensor]:
-        """Finds `count` domains among training texts, and learns to tell them apart.
+        """Finds `count` domains among training texts, and trains their classifier.
 
         Returns:
             The domains, and the one of each text, (N,).

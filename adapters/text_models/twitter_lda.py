@@ -250,7 +250,7 @@ class _Block:
 
 
 def _ranks(keys: Ints) -> Ints:
-    """For each key, how many equal ones stand before it."""
+    """For each key, the number of equal ones before it."""
     order = np.argsort(keys, kind="stable")
     sorted_keys = keys[order]
     first = np.flatnonzero(np.diff(sorted_keys, prepend=-1))

@@ -16,7 +16,7 @@ def loads(
     lone_surrogates: bool = False,
     **options: Any,
 ) -> Any:
-    """The value that a text stands for.
+    """Parses JSON or TOML.
 
     Args:
         text: UTF-8 where it is bytes.

@@ -135,7 +135,7 @@ class NeuralAdapter(Adapter):
         self.report_warnings(run)
 
     def known_words(self, train: Split) -> Vocabulary:
-        """The words that this system will know."""
+        """The vocabulary of this system."""
         return build_vocabulary(train, self.config.vocabulary, self.config.min_count)
 
     def trainer(self, model: DialogueModel, train: Encoded, valid: Encoded, run: Run) -> Trainer:
@@ -143,11 +143,11 @@ class NeuralAdapter(Adapter):
         return Trainer(model, train, valid, self.config, run)
 
     def warnings(self) -> list[str]:
-        """What belongs under every table with this system, once `history` is complete."""
+        """Notes for every table with this system, once `history` is complete."""
         return []
 
     def report_warnings(self, run: Run) -> None:
-        """Says `warnings`, and whether the model hardly hears its context."""
+        """Reports `warnings`, and whether the model ignores its context."""
         for text in [*context_ignored_warning(self.history), *self.warnings()]:
             run.progress.warn(text)
 

@@ -47,7 +47,7 @@ class Ragged:
         return self.ends - self.starts
 
     def take(self, rows: Ints) -> Ragged:
-        """The sequences `rows`, joined anew into one flat array."""
+        """The sequences `rows` in a new flat array."""
         lengths = self.lengths[rows]
         ends = np.cumsum(lengths)
         index = np.arange(ends[-1] if len(ends) else 0)
@@ -156,7 +156,7 @@ def build_vocabulary(train: Split, size: int, min_count: int = 1) -> Vocabulary:
 
 
 def count_words(train: Split) -> Counter[str]:
-    """How often each word stands in the training dialogues, every turn counted once."""
+    """The count of each word in the training dialogues, every turn counted once."""
     turns: Counter[str] = Counter()
     seen: set[str] = set()
     for example in train:

@@ -1,4 +1,4 @@
-"""From probabilities to words, for every model alike (docs/systems.md).
+"""Decoding: from probabilities to words, the same for every model (docs/systems.md).
 
 Greedy, temperature, top-k and top-p choose one token at a time; beam search keeps the best
 hypotheses. A sampled token is the inverse of the cumulative distribution at a uniform number

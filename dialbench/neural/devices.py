@@ -1,4 +1,4 @@
-"""Which device computes, in which precision, and how that is told to the reader."""
+"""Devices and precisions, and their description in results."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _cpu_name() -> str:
 
 
 def _cpu_info() -> str:
-    """What Linux tells of the processors; empty elsewhere."""
+    """The content of /proc/cpuinfo; empty where there is none."""
     try:
         return Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -34,7 +34,7 @@ class Losses:
     by_example: Tensor | None = None
 
     def objective(self, tokens: float, examples: float) -> Tensor:
-        """The scalar whose mean over all batches weighs every token, and every example, alike.
+        """The scalar whose mean over all batches gives tokens, and examples, equal weights.
 
         Batches hold responses of about one length, so that a mean over each would give a word of
         a short response many times the weight of a word of a long one.

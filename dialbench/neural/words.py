@@ -1,4 +1,4 @@
-"""Where words start from: vectors and frequencies counted in the training split.
+"""Initial word vectors and output biases, computed from the training split.
 
 The papers start from GloVe, which needs a download. Factors of the positive pointwise mutual
 information of words that stand near each other do what word2vec does (Levy and Goldberg, "Neural
@@ -23,7 +23,7 @@ _OVERSAMPLING, _POWER_ITERATIONS = 16, 4  # of the randomised SVD
 
 @lru_cache(maxsize=4)
 def word_vectors(data: Encoded, vocabulary: int, size: int) -> Tensor:
-    """Vectors of words that stand among the same neighbours in the split's turns lie together.
+    """Word vectors: words with the same neighbours in the split's turns get similar vectors.
 
     Kept for the next system of the same run.
 

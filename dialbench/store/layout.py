@@ -6,7 +6,7 @@
     answers/<slug>/scores/<id>/     scores.json, scores.safetensors, one folder a scoring
 
 A slug ends in the first digits of the fingerprint of everything that can change what lies
-there; the full one stands inside and is compared on reading. `finished`, an answered job and
+there; the full one stands inside and is compared on reading. `finished`, a job with responses and
 each scoring are written aside and renamed into place, so each is old or new, never half.
 """
 
@@ -177,7 +177,7 @@ class Store:
         label: str | None = None,
         ranked: bool | None = None,
     ) -> None:
-        """Notes how far a job is; `label` and `ranked` stay as they were unless given."""
+        """Writes the status of a job; `label` and `ranked` stay as they were unless given."""
         change: dict[str, Any] = {"status": status, "reason": to_json_value(reason)}
         change |= {} if label is None else {"label": label}
         change |= {} if ranked is None else {"ranked": ranked}
@@ -185,18 +185,18 @@ class Store:
         write_record(self._job_folder(job) / _JOB, record.model_copy(update=change))
 
     def write_log(self, job: Job, text: str) -> Path:
-        """Keeps what a failed job has to say at length, until it answers; where it stands."""
+        """Writes the log of a failed job, kept until it has responses; returns its path."""
         path = self._job_folder(job) / _LOG
         atomic_write(path, to_json_value(text))
         return path
 
     def status(self, job: Job) -> Status | None:
-        """How far a job is; None if it was never started."""
+        """The status of a job; None if it was never started."""
         record = self._job_record(job)
         return record.status if record else None
 
     def has_responses(self, job: Job) -> bool:
-        """Whether the job has answered."""
+        """Whether there are responses of the job."""
         record = self._job_record(job)
         return record is not None and record.answered is not None
 
@@ -302,7 +302,7 @@ class Store:
     def results(
         self, scoring: Mapping[str, Any] | None = None, jobs: Iterable[Job] | None = None
     ) -> list[Result]:
-        """What is known of the given jobs, or of all.
+        """The results of these jobs, or of all.
 
         Args:
             scoring: which scores; None takes those each job was given last.

@@ -1,4 +1,4 @@
-"""What stands in the JSON files of the store, and how they are read and written."""
+"""The schema of the store's JSON files, and how they are read and written."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ _FORMER_SIGNATURES = {"mattr-50": ("mattr|", "mattr"), "mattr": ("mattr|window:4
 
 
 def current_name(metric: str, signature: str) -> str:
-    """Today's name of what a file calls `metric`; the signature says which metric it is."""
+    """The current name of what a file calls `metric`, decided by the signature."""
     start, name = _FORMER_SIGNATURES.get(metric, ("", metric))
     return name if signature.startswith(start) else metric
 

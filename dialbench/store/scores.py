@@ -36,7 +36,7 @@ _KINDS = ("per_response", "dialogues", "parts", "shares", "joint")
 
 
 def folder_of(parent: Path, scoring: Mapping[str, Any]) -> Path:
-    """Where the scores under these scoring settings stand, below `parent`."""
+    """The folder of the scores under these scoring settings, below `parent`."""
     return parent / fingerprint_of(to_json_value(scoring))[:12]
 
 
@@ -148,7 +148,7 @@ def _arrays_of(scores: Mapping[str, Score]) -> Iterator[tuple[str, NDArray[Any]]
 def _deduplicated(
     arrays: Iterable[tuple[str, NDArray[Any]]],
 ) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    """Each array once, and for every other name the one under which its array stands."""
+    """Each array once, and for every further name of an equal array the first one."""
     kept: dict[str, NDArray[Any]] = {}
     same: dict[str, str] = {}
     names: dict[tuple[str, tuple[int, ...], bytes], str] = {}
