@@ -20,7 +20,7 @@ from dialbench.metrics.libraries import BertModel, BertScore, Mauve, MauveModel
 class Checkpoint:
     """Stands for a model's folder."""
 
-    named, checksum = "models/tiny-bert", "0123456789abcdef"
+    given_name, checksum = "models/tiny-bert", "0123456789abcdef"
 
     def read(self, read, **options):
         return read("folder", **options)
