@@ -433,3 +433,9 @@ def test_names_inside_drawings_are_found_and_not_shared(make_systems):
         assert own == used | set(clips)
         ids.append(own)
     assert not ids[0] & ids[1]
+
+
+def test_values_of_a_finding_stand_apart(study, table):
+    page = render_page([table], study)
+    assert '</span>, <span class="value">' in page
+    assert '</span>,<span class="value">' not in page
