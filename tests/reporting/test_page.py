@@ -435,7 +435,9 @@ def test_names_inside_drawings_are_found_and_not_shared(make_systems):
     assert not ids[0] & ids[1]
 
 
-def test_values_of_a_finding_stand_apart(study, table):
-    page = render_page([table], study)
-    assert '</span>, <span class="value">' in page
-    assert '</span>,<span class="value">' not in page
+def test_values_of_a_finding_stand_apart():
+    columns = tuple(Column(name, name.upper()) for name in "xy")
+    best, star = Cell(0.9, best=True), Cell(0.5, significant=True)
+    rows = (Row("a", {"x": best, "y": best}), Row("b", {"x": star, "y": star}))
+    page = render_page([Table("t", "C", columns, rows)], [])
+    assert 'X 0.900</span>, <span class="value">Y 0.900' in page
