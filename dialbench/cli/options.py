@@ -6,12 +6,14 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import UnionType
 from typing import (
     TYPE_CHECKING,
     Annotated,
     Any,
     Literal,
     TypeVar,
+    Union,
     get_args,
     get_origin,
     get_type_hints,
@@ -92,12 +94,13 @@ def declared(kind: type, *names: str) -> Callable[[Command], Command]:
 
 def _reading(hint: Any, choices: Sequence[str], where: str) -> dict[str, Any]:
     """How the command line reads a value of this type; what is left out is None."""
-    kind = next(iter(get_args(hint)), hint)
+    # Of `X | None` and `str | Path | None` the first.
+    kind = get_args(hint)[0] if get_origin(hint) in (Union, UnionType) else hint
     if kind is bool:
         return {"flag_value": not where.startswith("--no-"), "default": None}
-    if get_origin(hint) is Literal or get_origin(kind) is Literal:
-        return {"type": click.Choice(get_args(hint if get_origin(hint) is Literal else kind))}
-    if Sequence in (get_origin(hint), get_origin(kind)):
+    if get_origin(kind) is Literal:
+        return {"type": click.Choice(get_args(kind))}
+    if get_origin(kind) is Sequence:
         return {"callback": list_of(_one_of(choices, where))}
     return {"type": {int: POSITIVE, float: float}.get(kind, str)}
 

@@ -268,24 +268,13 @@ def _rarefied(n: int) -> MetricInfo:
     )
 
 
-def _entropy(n: int) -> MetricInfo:
+def _entropy(name: str, title: str, n: int, *, corrected: bool = False) -> MetricInfo:
     return MetricInfo(
-        f"ent-{n}",
-        f"Ent-{n}",
+        name,
+        title,
         "Diversity",
         Entropy,
-        lambda s: Entropy(n, s.tokenizer),
-        digits=2,
-    )
-
-
-def _corrected_entropy(n: int) -> MetricInfo:
-    return MetricInfo(
-        f"ent-mm-{n}",
-        f"Ent-MM-{n}",
-        "Diversity",
-        Entropy,
-        lambda s: Entropy(n, s.tokenizer, corrected=True),
+        lambda s: Entropy(n, s.tokenizer, corrected=corrected),
         digits=2,
     )
 
@@ -295,6 +284,6 @@ METRICS = (
     *map(_intra_distinct, (1, 2, 3)),
     *map(_adjusted, (1, 2)),
     *map(_rarefied, (1, 2, 3)),
-    *map(_entropy, (1, 2, 3, 4)),
-    *map(_corrected_entropy, (1, 2, 3, 4)),
+    *(_entropy(f"ent-{n}", f"Ent-{n}", n) for n in (1, 2, 3, 4)),
+    *(_entropy(f"ent-mm-{n}", f"Ent-MM-{n}", n, corrected=True) for n in (1, 2, 3, 4)),
 )

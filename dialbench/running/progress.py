@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 Mode = Literal["rich", "plain", "none"]
-MODES: tuple[Mode, ...] = ("rich", "plain", "none")
 _REFRESH_RATE = 8
 
 

@@ -18,9 +18,6 @@ from dialbench.scoring.options import ScoringOptions
 from dialbench.scoring.paired import compared
 from dialbench.scoring.resources import build_metrics
 
-DEFAULT = registry.DEFAULT
-SCORED = registry.SCORED
-WITHIN = registry.WITHIN
 STATISTICS = 2
 """Raised when what is stored of scores for intervals and tests changes."""
 
@@ -95,7 +92,7 @@ def metrics_for(files: Iterable[str | Path]) -> tuple[str, ...]:
     several = any(
         answer.alternatives for file in files for answer in read_response_lines(Path(file))
     )
-    return (*SCORED, *WITHIN) if several else SCORED
+    return (*registry.SCORED, *registry.WITHIN) if several else registry.SCORED
 
 
 def _report(file: Path, metrics: Sequence[Metric[Any]], corpus: str | None) -> dict[str, Any]:

@@ -16,12 +16,6 @@ Function = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 _BLOCK = 1 << 22
 
 
-def mean_of(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The mean from (..., 2) sums and counts; NaN without values."""
-    none = np.full(sums.shape[:-1], np.nan)
-    return np.asarray(np.divide(sums[..., 0], sums[..., 1], out=none, where=sums[..., 1] > 0))
-
-
 def bca(
     function: Function, sums: NDArray[np.float64], resamples: int = 10_000, seed: int = 0
 ) -> Interval | None:

@@ -11,6 +11,7 @@ import pytest
 import dialbench
 from dialbench.errors import InputError, UnknownName
 from dialbench.metrics.formulas import FORMULAS
+from dialbench.metrics.registry import SCORED, WITHIN
 from dialbench.metrics.semantic import EmbeddingSentence, SentenceModel
 from dialbench.metrics.wordnet import MISSING
 from dialbench.records import Example, Split
@@ -18,7 +19,7 @@ from dialbench.reporting.tables.scores import table_of
 from dialbench.scoring.evaluation import score_responses
 from dialbench.scoring.options import ScoringOptions
 from dialbench.scoring.resources import build_metrics
-from dialbench.scoring.score import SCORED, WITHIN, metrics_for, score, scoring_key
+from dialbench.scoring.score import metrics_for, score, scoring_key
 from dialbench.scoring.shards import merge, write
 from dialbench.stats.folds import blocks, dialogue_numbers, groups
 from dialbench.stats.intervals import mean_interval
