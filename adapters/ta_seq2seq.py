@@ -81,7 +81,7 @@ class TASeq2Seq(TopicAdapter, MessageAdapter):
     """The topic aware sequence-to-sequence model."""
 
     name = "ta-seq2seq"
-    version = 3
+    version = 4
     card = Card(
         title="TA-Seq2Seq",
         family="recurrent",

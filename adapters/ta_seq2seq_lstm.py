@@ -76,6 +76,7 @@ class TASeq2SeqLSTM(TopicAdapter, LSTMAdapter):
     """The topic aware sequence-to-sequence model of LSTMs."""
 
     name = "ta-seq2seq-lstm"
+    version = 3
     card = Card(
         title="TA-Seq2Seq (LSTM)",
         family="recurrent",

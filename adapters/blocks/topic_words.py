@@ -28,7 +28,7 @@ from dialbench.text.vocabulary import PAD, Vocabulary
 from ..text_models import twitter_lda
 from ..text_models.topical_words import topical_words
 from ..text_models.twitter_lda import Messages, Topics
-from .embedding import WordAdapter, WordConfig
+from .embedding import CORPUS, WordAdapter, WordConfig
 from .recurrent import AdditiveAttention
 
 _WORDS_PER_TOPIC = 10
@@ -123,6 +123,18 @@ class TopicAwareModel(DialogueModel):
         nn.init.uniform_(self.bonus.weight, -bound, bound)  # as that of the output
         self.bounded = config.bounded
 
+    @torch.no_grad()
+    def start_bonus(self, config: TopicWordsConfig) -> None:
+        """Starts Psi_K with the maps and biases of Psi_V where those start from the corpus.
+
+        Scores of 0 beside log-frequencies would give topic words nearly all of the probability.
+        """
+        words, rows = self.topics.numbers.flatten(), self.topics.rows.flatten()  # (T * K,)
+        if config.output_start == CORPUS:
+            self.bonus.weight[rows, :-1] = self.output.weight[words]
+        if config.output_bias == "unigram":
+            self.bonus.weight[rows, -1] = self.output.bias[words]
+
     def topic_state(self, batch: Batch, message: Tensor) -> dict[str, Tensor]:
         """What the decoder needs of each example: its topic words, and h_T (B, n) for the query."""
         topic = self.topics.infer(batch.source)
@@ -211,6 +223,12 @@ class TopicAdapter(WordAdapter):
             twitter_lda.fit(read, c.lda_topics, len(vocabulary), c.sweeps, seed).save(kept)
         self.topics = Topics.load(kept)
         super().fit(train, valid, run)
+
+    def _new_model(self, run: Run) -> DialogueModel:
+        model = super()._new_model(run)
+        if isinstance(model, TopicAwareModel):
+            model.start_bonus(self.config)
+        return model
 
     def save_vocabulary(self, folder: Path) -> None:
         """Writes vocabulary.json and topics.safetensors."""

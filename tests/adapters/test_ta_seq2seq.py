@@ -14,7 +14,7 @@ from dialbench_adapters.text_models.twitter_lda import Topics
 
 from dialbench.adapter import Run
 from dialbench.errors import InputError, StorageError
-from dialbench.neural.data import build_vocabulary
+from dialbench.neural.data import build_vocabulary, encode, make_batch
 from dialbench.neural.model import count_parameters
 from dialbench.records import Decoding, Example, Split
 from dialbench.systems import Registry
@@ -164,6 +164,25 @@ class TestMessages:
 
 
 class TestTraining:
+    @pytest.mark.parametrize("system", ["ta-seq2seq", "ta-seq2seq-lstm"])
+    def test_topic_words_start_twice_as_likely_as_without_a_bonus(
+        self, build, eight, asked, tmp_path, system
+    ):
+        """Not with all of the probability, as scores of 0 have beside log-frequencies."""
+        start = {"output_start": "corpus", "output_bias": "unigram", "learning_rate": 1e-12}
+        adapter = build(system, epochs=1, **start)
+        adapter.fit(eight, eight, Run(1, folder=tmp_path))
+        model = adapter.model.eval()
+        words = encode(asked, adapter.vocabulary, 30)
+        state = model.start(make_batch(words, np.arange(len(asked)), "cpu"))
+        readouts = torch.randn(len(asked), 1, model.output.in_features, dtype=torch.float64)
+        gained = (model.scores(readouts, state) - model.output(readouts))[:, 0]
+        is_topic_word = torch.zeros_like(gained, dtype=torch.bool)
+        is_topic_word.scatter_(1, state.example["numbers"], value=True)
+        is_topic_word[:, PAD] = False
+        assert is_topic_word.any()
+        assert torch.allclose(gained, np.log(2.0) * is_topic_word.double(), atol=1e-6)
+
     def test_topics_are_kept_and_told(self, build, eight, asked, tmp_path):
         adapter, run = build("ta-seq2seq", epochs=1), Run(1, folder=tmp_path)
         adapter.fit(eight, eight, run)
