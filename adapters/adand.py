@@ -27,6 +27,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from dialbench.adapter import Card, Run
+from dialbench.neural.adapter import NeuralAdapter
 from dialbench.neural.data import Batch, Encoded
 from dialbench.neural.dropout import Dropout
 from dialbench.neural.model import DialogueModel, Losses, word_loss
@@ -41,7 +42,7 @@ from .blocks.adaptive import (
     PaperTopicCell,
     TopicCell,
 )
-from .blocks.embedding import WordEmbedding
+from .blocks.embedding import WordAdapter, WordEmbedding
 from .blocks.latent import Gaussian, latent_warnings, noise
 from .blocks.lstm import BidirectionalLSTM, Cell, Conditioning, NormedLSTMCell
 from .seq2seq_lstm import LSTMAdapter, LSTMConfig, LSTMModel, LSTMTrainer
@@ -68,9 +69,7 @@ class AdaptiveConfig(LSTMConfig):
     rank: int = 128
     cell: Literal["code", "paper"] = "code"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require_positive("rank")
+    positive: ClassVar[tuple[str, ...]] = ("rank",)
 
 
 @dataclass(frozen=True)
@@ -98,12 +97,13 @@ class TopicConfig(AdaptiveConfig):
     diversity: float = 0.1
     topic_draw: Literal["sample", "mean"] = "sample"
 
+    positive: ClassVar[tuple[str, ...]] = ("topical_words", "latent", "topic_rate")
+    not_negative: ClassVar[tuple[str, ...]] = ("topic_annealing", "diversity")
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.require_positive("topical_words", "latent", "topic_rate")
         if self.topics < 2:
             raise ValueError("topics must be at least 2")
-        self.require_not_negative("topic_annealing", "diversity")
 
 
 class ContextModel(LSTMModel):
@@ -386,17 +386,9 @@ class AdaNDContext(LSTMAdapter):
         return ContextModel(self.config, size)
 
 
-class AdaNDTopic(LSTMAdapter):
-    """AdaND with weights from latent topics."""
+class LatentTopicAdapter(WordAdapter, NeuralAdapter):
+    """What the systems with latent topics share."""
 
-    name = "adand-topic"
-    card = Card(
-        title="AdaND (topic)",
-        family="variational",
-        summary="an LSTM encoder-decoder whose weights are made from the conversation's topics",
-        paper=_PAPER,
-        year=2020,
-    )
     version = 3
     Config = TopicConfig
     config: TopicConfig
@@ -409,11 +401,11 @@ class AdaNDTopic(LSTMAdapter):
         anything = range(len(SPECIALS), min(len(SPECIALS) + count, size))
         return self.Model(self.config, size, numbers or list(anything))
 
-    def _new_model(self, run: Run) -> DialogueModel:
-        model = super()._new_model(run)
+    def start_weights(self, model: DialogueModel) -> None:
+        """Lets the vectors of topical words start from those of the vocabulary."""
+        super().start_weights(model)
         if self.config.vectors and isinstance(model, TopicModel):
             model.topics.start_from(model.embedding.weight)
-        return model
 
     def trainer(self, model: DialogueModel, train: Encoded, valid: Encoded, run: Run) -> Trainer:
         """As of Seq2Seq (LSTM), with a rate of its own for what infers topics."""
@@ -436,7 +428,20 @@ class AdaNDTopic(LSTMAdapter):
         return {**facts, "topics": words, "topic_places": self.model.topics.plane(lists)}
 
 
-class AdaND(AdaNDTopic):
+class AdaNDTopic(LatentTopicAdapter):
+    """AdaND with weights from latent topics."""
+
+    name = "adand-topic"
+    card = Card(
+        title="AdaND (topic)",
+        family="variational",
+        summary="an LSTM encoder-decoder whose weights are made from the conversation's topics",
+        paper=_PAPER,
+        year=2020,
+    )
+
+
+class AdaND(LatentTopicAdapter):
     """AdaND with weights from both."""
 
     name = "adand"

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from dialbench.adapter import Adapter, Card, Run
+from dialbench.neural.adapter import NeuralAdapter
 from dialbench.neural.data import Batch, Encoded
 from dialbench.neural.model import DialogueModel, Losses, State, word_loss
 from dialbench.neural.training import Trainer
@@ -60,10 +61,8 @@ class LatentTransformerConfig(TransformerConfig):
     kl_annealing: int = 12_000
     start: Literal["transformer", "scratch"] = "transformer"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require_positive("latent_hidden")
-        self.require_not_negative("kappa", "kl_annealing")
+    positive: ClassVar[tuple[str, ...]] = ("latent_hidden",)
+    not_negative: ClassVar[tuple[str, ...]] = ("kappa", "kl_annealing")
 
 
 @dataclass(frozen=True)
@@ -196,7 +195,7 @@ class CVAEModel(LatentTransformerModel):
         return self.begin(memory, seen, first)
 
 
-class LatentTransformer(WordAdapter):
+class LatentTransformer(WordAdapter, NeuralAdapter):
     """What the variational Transformers share."""
 
     config: LatentTransformerConfig

@@ -48,10 +48,8 @@ class CVAELSTMConfig(LSTMConfig):
     kl_annealing: int = 10_000
     attended: bool = True
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require_positive("latent", "latent_hidden")
-        self.require_not_negative("kl_annealing")
+    positive: ClassVar[tuple[str, ...]] = ("latent", "latent_hidden")
+    not_negative: ClassVar[tuple[str, ...]] = ("kl_annealing",)
 
 
 class _NoAttention(nn.Module):

@@ -21,12 +21,13 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from dialbench.adapter import Card
+from dialbench.neural.adapter import NeuralAdapter, NeuralConfig
 from dialbench.neural.data import Batch
 from dialbench.neural.model import DialogueModel, Losses, State, WordOutput, word_loss
 from dialbench.text.vocabulary import EOS, PAD
 
-from .blocks.embedding import WordAdapter, WordConfig, WordEmbedding
-from .blocks.hierarchical import AttentionFreeModel, ContextEncoder, Conversation
+from .blocks.embedding import WordAdapter, WordEmbedding, WordStart, WordTable
+from .blocks.hierarchical import AttentionFreeDecoding, ContextEncoder, Conversation
 from .blocks.latent import (
     Gaussian,
     annealing_weight,
@@ -41,7 +42,7 @@ _SPEAKERS = 2
 
 
 @dataclass(frozen=True)
-class CVAERNNConfig(WordConfig):
+class CVAERNNConfig(WordTable, WordStart, NeuralConfig):
     """Sizes; defaults are those of the code.
 
     Attributes:
@@ -65,13 +66,11 @@ class CVAERNNConfig(WordConfig):
     latent_hidden: int = 400
     kl_annealing: int = 10_000
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require_positive("hidden", "decoder_hidden", "latent", "latent_hidden")
-        self.require_not_negative("kl_annealing")
+    positive: ClassVar[tuple[str, ...]] = ("hidden", "decoder_hidden", "latent", "latent_hidden")
+    not_negative: ClassVar[tuple[str, ...]] = ("kl_annealing",)
 
 
-class CVAERNNModel(AttentionFreeModel):
+class CVAERNNModel(AttentionFreeDecoding, DialogueModel):
     """Utterance encoder, context GRU, prior, posterior, decoder and bag of words over V words."""
 
     criterion: ClassVar[tuple[str, ...]] = ("nll", "kl")
@@ -144,7 +143,7 @@ def speakers(turns: Conversation) -> Tensor:
     return F.one_hot((turns.last[:, None] - position + 1) % _SPEAKERS, _SPEAKERS)
 
 
-class CVAERNN(WordAdapter):
+class CVAERNN(WordAdapter, NeuralAdapter):
     """The conditional variational autoencoder of GRUs."""
 
     name = "cvae-rnn"

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from torch import nn
@@ -44,9 +44,7 @@ class DOMSeq2SeqConfig(LSTMConfig):
     domains: int = 10
     features: int = 50_000
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require_positive("domains", "features")
+    positive: ClassVar[tuple[str, ...]] = ("domains", "features")
 
 
 class DOMSeq2SeqModel(DialogueModel):

@@ -10,24 +10,25 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from dialbench.adapter import Adapter, Card, Run
+from dialbench.adapter import Card, Run
 from dialbench.neural.data import Batch
 from dialbench.neural.model import DialogueModel, Losses
 from dialbench.records import Split
 
 from .blocks.bases import require_trained_base
 from .blocks.vocabularies import MissingWord, WordCosts, log_probability
+from .s2sa import MessageAdapter, S2SAConfig, S2SAModel
 from .s_dvs2s import (
-    SDVS2S,
-    SDVS2SConfig,
+    AnsweringStage,
+    ContentWordOptions,
+    FunctionWordOptions,
     VocabularyAdapter,
     VocabularyModel,
-    WordsConfig,
     WordsStage,
 )
 
@@ -35,8 +36,8 @@ _KEPT = 0.9
 
 
 @dataclass(frozen=True)
-class JointConfig(WordsConfig):
-    """How predictor and generator are trained together; further options as of `WordsConfig`.
+class JointOptions:
+    """How predictor and generator are trained together.
 
     Attributes:
         joint_rate: learning_rate of this training, which goes on where others ended; with Adam it
@@ -53,18 +54,21 @@ class JointConfig(WordsConfig):
     missing_word: MissingWord = "floor"
     valid_words: int = 1_000
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require_positive("samples", "joint_rate")
-        self.require_not_negative("valid_words")
+    positive: ClassVar[tuple[str, ...]] = ("samples", "joint_rate")
+    not_negative: ClassVar[tuple[str, ...]] = ("valid_words",)
 
 
 @dataclass(frozen=True)
-class DVS2SConfig(JointConfig, SDVS2SConfig):
-    """The options of `JointConfig` and `SDVS2SConfig`."""
+class JointConfig(JointOptions, FunctionWordOptions, S2SAConfig):
+    """How predictor and generator are trained together."""
 
 
-class JointModel(VocabularyModel):
+@dataclass(frozen=True)
+class DVS2SConfig(JointOptions, ContentWordOptions, FunctionWordOptions, S2SAConfig):
+    """How they are trained together, and how many words responses are written with."""
+
+
+class JointModel(VocabularyModel, S2SAModel):
     """The stage in which predictor and generator learn together.
 
     Args:
@@ -76,7 +80,11 @@ class JointModel(VocabularyModel):
     """
 
     def __init__(
-        self, config: JointConfig, vocabulary: int, function: Sequence[int], words: int
+        self,
+        config: JointConfig | DVS2SConfig,
+        vocabulary: int,
+        function: Sequence[int],
+        words: int,
     ) -> None:
         super().__init__(config, vocabulary, function, words)
         self.samples, self.missing_word = config.samples, config.missing_word
@@ -130,18 +138,14 @@ class JointModel(VocabularyModel):
         return before
 
 
-class JointStage(VocabularyAdapter):
+class JointStage(VocabularyAdapter, MessageAdapter):
     """Predictor and generator that learn together from where they got alone; no row of a table."""
 
     name = "dvs2s-joint"
     card = Card("joint training of DVS2S", "recurrent", "word predictor and generator")
     Config = JointConfig
+    Stage = WordsStage
     config: JointConfig
-
-    @classmethod
-    def starts_from(cls, config: Any) -> type[Adapter] | None:
-        """The trained word predictor."""
-        return WordsStage
 
     def build_model(self, size: int) -> DialogueModel:
         """The untrained model."""
@@ -158,7 +162,7 @@ class JointStage(VocabularyAdapter):
         return replace(self.config, learning_rate=self.config.joint_rate)
 
 
-class DVS2S(SDVS2S):
+class DVS2S(AnsweringStage, VocabularyAdapter, MessageAdapter):
     """The dynamic vocabulary sequence-to-sequence model."""
 
     name = "dvs2s"

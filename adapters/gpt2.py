@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from dialbench.adapter import Card, Run
+from dialbench.adapter import Card
 from dialbench.neural.model import DialogueModel
 from dialbench.records import Context
 from dialbench.text.vocabulary import BOS, PAD, SEP
@@ -44,10 +44,11 @@ class GPT2Config(WordStart, TuningConfig):
     positions: int = 256
     dropout: float = 0.1
 
+    positive: ClassVar[tuple[str, ...]] = ("layers", "heads", "embedding")
+    rates: ClassVar[tuple[str, ...]] = ("dropout",)
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.require_positive("layers", "heads", "embedding")
-        self.require_rate("dropout")
         if self.embedding % self.heads:
             raise ValueError(f"embedding={self.embedding} is no multiple of heads={self.heads}")
         if self.room <= 0:
@@ -113,11 +114,10 @@ class GPT2(TunedAdapter):
         sizes = CausalSizes(c.layers, c.heads, c.embedding, c.positions, c.dropout)
         return CausalModel(sizes, size, unused=(PAD, BOS, SEP))  # EOS ends every turn
 
-    def _new_model(self, run: Run) -> DialogueModel:
-        model = super()._new_model(run)
+    def start_weights(self, model: DialogueModel) -> None:
+        """Lets the words of a stack from scratch start from what is known of them."""
         if not self.config.weights:
             start_words(model, self.config, self.vocabulary, self.examples)
-        return model
 
     def warnings(self) -> list[str]:
         """What the paper does not say of corpora other than its first."""

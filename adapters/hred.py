@@ -8,21 +8,23 @@ vector, and a decoder without attention. Encoder and decoder share one word tabl
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from dialbench.adapter import Card
+from dialbench.neural.adapter import NeuralAdapter, NeuralConfig
 from dialbench.neural.data import Batch
 from dialbench.neural.model import DialogueModel, Losses, State, WordOutput, word_loss
 
-from .blocks.embedding import WordAdapter, WordConfig, WordEmbedding
-from .blocks.hierarchical import AttentionFreeModel, ContextEncoder, Conversation
+from .blocks.embedding import WordAdapter, WordEmbedding, WordStart, WordTable
+from .blocks.hierarchical import AttentionFreeDecoding, ContextEncoder, Conversation
 from .blocks.recurrent import RecurrentEncoder, StackedGRU
 
 
 @dataclass(frozen=True)
-class HREDConfig(WordConfig):
+class HREDConfig(WordTable, WordStart, NeuralConfig):
     """Sizes; defaults are the paper's values.
 
     Attributes:
@@ -36,13 +38,11 @@ class HREDConfig(WordConfig):
     recurrent_dropout: float = 0.2
     clip: float = 1.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require_positive("hidden", "recurrent_layers")
-        self.require_rate("recurrent_dropout")
+    positive: ClassVar[tuple[str, ...]] = ("hidden", "recurrent_layers")
+    rates: ClassVar[tuple[str, ...]] = ("recurrent_dropout",)
 
 
-class HREDModel(AttentionFreeModel):
+class HREDModel(AttentionFreeDecoding, DialogueModel):
     """Utterance encoder, context GRU and decoder over V words.
 
     Args:
@@ -92,7 +92,7 @@ class HREDModel(AttentionFreeModel):
         return word_loss(self.hidden(self.start(batch), batch.inputs), self.output, batch)
 
 
-class HRED(WordAdapter):
+class HRED(WordAdapter, NeuralAdapter):
     """The hierarchical recurrent encoder-decoder."""
 
     name = "hred"

@@ -25,6 +25,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from dialbench.adapter import Card, Run
+from dialbench.neural.adapter import NeuralAdapter, NeuralConfig
 from dialbench.neural.data import Batch, Encoded
 from dialbench.neural.dropout import Dropout
 from dialbench.neural.model import DialogueModel, Losses, State, WordOutput, word_loss
@@ -32,14 +33,14 @@ from dialbench.neural.randomness import uniforms
 from dialbench.neural.training import History, Trainer
 from dialbench.text.vocabulary import PAD
 
-from .blocks.embedding import WordAdapter, WordConfig, WordEmbedding
+from .blocks.embedding import WordAdapter, WordEmbedding, WordStart, WordTable
 from .blocks.hierarchical import ContextEncoder, Conversation
 from .blocks.latent import COLLAPSED
 from .blocks.recurrent import StackedGRU
 
 
 @dataclass(frozen=True)
-class LAEDConfig(WordConfig):
+class LAEDConfig(WordTable, WordStart, NeuralConfig):
     """Sizes and the two stages; defaults are those of LAED's scripts for dialogue.
 
     How much is read and written, and the patience, are those of all systems of the AdaND paper.
@@ -69,13 +70,14 @@ class LAEDConfig(WordConfig):
     attribute_weight: float = 0.1
     dropout: float = 0.3
 
+    positive: ClassVar[tuple[str, ...]] = ("actions", "autoencoder_updates")
+    not_negative: ClassVar[tuple[str, ...]] = ("attribute_weight",)
+    rates: ClassVar[tuple[str, ...]] = ("dropout",)
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.require_positive("actions", "autoencoder_updates")
-        self.require_rate("dropout")
         if self.hidden < 2 or self.values < 2:
             raise ValueError("hidden and values must be at least 2")
-        self.require_not_negative("attribute_weight")
 
 
 def imbalance(q: Tensor) -> Tensor:
@@ -318,7 +320,7 @@ class LAEDTrainer(Trainer):
         return self.history.epoch <= self._first or super()._should_continue()
 
 
-class LAED(WordAdapter):
+class LAED(WordAdapter, NeuralAdapter):
     """Latent actions from an autoencoder."""
 
     name = "laed"

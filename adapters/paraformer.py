@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
 from torch import Tensor, nn
 
 from dialbench.adapter import Card
+from dialbench.neural.adapter import NeuralAdapter
 from dialbench.neural.model import DialogueModel
 
 from .blocks.attention import MakeLinear, trained
@@ -50,9 +51,7 @@ class PaRaFormerConfig(TransformerConfig):
     redraw_updates: int = 1
     redraw_at_inference: RedrawAtInference = "per_context"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require_positive("behind_random", "redraw_updates")
+    positive: ClassVar[tuple[str, ...]] = ("behind_random", "redraw_updates")
 
     def stds(self) -> tuple[float, float]:
         """Standard deviations of the self-attention and of the feed-forward draws."""
@@ -139,7 +138,7 @@ class PaRaFormerModel(RandomizedModel, TransformerModel):
         return self._make(layer, self.config.stds()[1])  # W_1^r, b_1^r
 
 
-class PaRaFormer(WordAdapter):
+class PaRaFormer(WordAdapter, NeuralAdapter):
     """What both variants share."""
 
     config: PaRaFormerConfig

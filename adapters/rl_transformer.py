@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, cast
+from typing import ClassVar, Literal, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from dialbench.adapter import Card
+from dialbench.neural.adapter import NeuralAdapter
 from dialbench.neural.devices import matrix_dtype
 from dialbench.neural.model import DialogueModel, State
 
@@ -79,9 +80,7 @@ class RLTransformerConfig(TransformerConfig):
     redraw_updates: int = 1
     redraw_at_inference: RedrawAtInference = "per_context"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require_positive("d_rand", "behind_random", "redraw_updates")
+    positive: ClassVar[tuple[str, ...]] = ("d_rand", "behind_random", "redraw_updates")
 
     def attention_scale(self, inputs: int) -> StdOrBounds:
         """Of a random map `inputs` -> d_rand: Xavier's normal, gain 1."""
@@ -257,7 +256,7 @@ class RLTransformerModel(RandomizedModel, TransformerModel):
         return DecoderLayer(*attentions, feed_forward, self._residuals(3))
 
 
-class RLTransformer(WordAdapter):
+class RLTransformer(WordAdapter, NeuralAdapter):
     """The RL Transformer."""
 
     name = "rl-transformer"

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from dialbench.adapter import Card, Run
+from dialbench.neural.adapter import NeuralAdapter
 from dialbench.neural.data import Encoded
 from dialbench.neural.model import DialogueModel
 from dialbench.neural.training import Trainer, TrainingConfig
@@ -107,7 +108,7 @@ class AdaDeltaTrainer(Trainer):
         return self.history.epoch < self.config.epochs and not stopped
 
 
-class MessageAdapter(WordAdapter):
+class MessageAdapter(WordAdapter, NeuralAdapter):
     """What all systems of the DVS2S paper share: they read a message and train by AdaDelta."""
 
     Config: ClassVar[type[S2SAConfig]] = S2SAConfig

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
@@ -42,9 +42,10 @@ class S2SAMMIConfig(S2SAConfig):
     hypotheses: int = 20
     answer_batch: int = 16
 
+    positive: ClassVar[tuple[str, ...]] = ("hypotheses",)
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.require_positive("hypotheses")
         if not 0.0 <= self.backward_weight <= 1.0:
             raise ValueError("backward_weight must lie between 0 and 1")
 

@@ -40,12 +40,13 @@ from .blocks.bases import (
 )
 from .blocks.vocabularies import WordCosts, WordPredictor
 from .s2sa import S2SA, MessageAdapter, S2SAConfig, S2SAModel
+from .seq2seq import Seq2SeqModel
 from .text_models.function_words import CLOSED_NOTE, FunctionWords, Tags, identity
 
 
 @dataclass(frozen=True)
-class WordsConfig(S2SAConfig):
-    """How the word predictor is trained; further options as of `S2SAConfig`.
+class FunctionWordOptions:
+    """Which words are function words, which every vocabulary holds.
 
     Attributes:
         tags: how function words are told from content words: by nltk's tagger (an error without
@@ -57,14 +58,12 @@ class WordsConfig(S2SAConfig):
     function_count: int = 10
     answer_batch: int = 16
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require_not_negative("function_count")
+    not_negative: ClassVar[tuple[str, ...]] = ("function_count",)
 
 
 @dataclass(frozen=True)
-class SDVS2SConfig(WordsConfig):
-    """How many content words answers are written with; further options as of `WordsConfig`.
+class ContentWordOptions:
+    """How many content words responses are written with.
 
     Attributes:
         content_words: N; all of them where there are fewer.
@@ -72,13 +71,23 @@ class SDVS2SConfig(WordsConfig):
 
     content_words: int = 1_000
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require_not_negative("content_words")
+    not_negative: ClassVar[tuple[str, ...]] = ("content_words",)
 
 
-class VocabularyModel(S2SAModel):
-    """S2SA that writes with function words and the N likeliest content words.
+@dataclass(frozen=True)
+class WordsConfig(FunctionWordOptions, S2SAConfig):
+    """How the word predictor is trained: as S2SA is."""
+
+
+@dataclass(frozen=True)
+class SDVS2SConfig(ContentWordOptions, FunctionWordOptions, S2SAConfig):
+    """How the word predictor is trained, and how many words responses are written with."""
+
+
+class VocabularyModel(Seq2SeqModel):
+    """A model that writes with function words and the N likeliest content words.
+
+    It stands before `S2SAModel`.
 
     Args:
         config: sizes.
@@ -164,7 +173,11 @@ class VocabularyModel(S2SAModel):
         return Losses(nll / tokens, parts, tokens, len(batch))
 
 
-class WordsModel(VocabularyModel):
+class SDVS2SModel(VocabularyModel, S2SAModel):
+    """S2SA within a vocabulary for each message."""
+
+
+class WordsModel(VocabularyModel, S2SAModel):
     """The stage in which the predictor learns alone.
 
     The loss is -log p(t | X), where t_j says whether content word j is in the response.
@@ -182,10 +195,19 @@ class WordsModel(VocabularyModel):
         return Losses(nll / tokens, {"nll": nll.detach()}, tokens, len(batch))
 
 
-class VocabularyAdapter(MessageAdapter):
-    """What all stages share: they know function words, and start from the training before them."""
+class VocabularyAdapter(NeuralAdapter):
+    """What all stages share: they know function words, and start from the stage before them.
+
+    It stands before `MessageAdapter`.
+    """
 
     version = 3
+    Stage: ClassVar[type[NeuralAdapter]]
+
+    @classmethod
+    def starts_from(cls, config: Any) -> type[Adapter] | None:
+        """The stage before this one."""
+        return cls.Stage
 
     def __init__(self, config: Any = None) -> None:
         super().__init__(config)
@@ -214,18 +236,14 @@ class VocabularyAdapter(MessageAdapter):
         self.function_words = tuple(read_words(folder / "function_words.json"))
 
 
-class WordsStage(VocabularyAdapter):
+class WordsStage(VocabularyAdapter, MessageAdapter):
     """A trained S2SA whose word predictor learns; no row of a table."""
 
     name = "dvs2s-words"
     card = Card("word predictor of DVS2S", "recurrent", "S2SA and a trained word predictor")
     Config = WordsConfig
+    Stage = S2SA
     config: WordsConfig
-
-    @classmethod
-    def starts_from(cls, config: Any) -> type[Adapter] | None:
-        """S2SA."""
-        return S2SA
 
     @classmethod
     def inspect(
@@ -308,30 +326,15 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else float("nan")
 
 
-class SDVS2S(VocabularyAdapter):
-    """DVS2S whose generator and word predictor were trained separately."""
+class AnsweringStage(NeuralAdapter):
+    """The last stage, which learns nothing: it answers with the weights of the stage before it.
 
-    name = "s-dvs2s"
-    card = Card(
-        title="S-DVS2S",
-        family="recurrent",
-        summary="S2SA within the words that a separately trained predictor finds for each message",
-        paper="Wu et al., Neural Response Generation with Dynamic Vocabularies",
-        year=2018,
-    )
-    Config = SDVS2SConfig
-    Stage: ClassVar[type[VocabularyAdapter]] = WordsStage
-    config: SDVS2SConfig
+    It stands before `VocabularyAdapter`.
+    """
 
-    @classmethod
-    def starts_from(cls, config: Any) -> type[Adapter] | None:
-        """The training whose weights it answers with."""
-        return cls.Stage
-
-    def build_model(self, size: int) -> DialogueModel:
-        """The untrained model."""
-        c = self.config
-        return VocabularyModel(c, size, self.function_numbers, c.content_words)
+    Stage: ClassVar[type[VocabularyAdapter]]
+    config: Any  # with `ContentWordOptions`
+    function_words: tuple[str, ...]
 
     def fit(self, train: Split, valid: Split, run: Run) -> None:
         """Takes the trained weights and computes the losses of `valid` within its vocabularies."""
@@ -381,3 +384,24 @@ class SDVS2S(VocabularyAdapter):
             "likelihood_within": f"{function + content} words a message, others as one of V",
             **{key: value for key, value in last.items() if key.startswith("valid_word_recall")},
         }
+
+
+class SDVS2S(AnsweringStage, VocabularyAdapter, MessageAdapter):
+    """DVS2S whose generator and word predictor were trained separately."""
+
+    name = "s-dvs2s"
+    card = Card(
+        title="S-DVS2S",
+        family="recurrent",
+        summary="S2SA within the words that a separately trained predictor finds for each message",
+        paper="Wu et al., Neural Response Generation with Dynamic Vocabularies",
+        year=2018,
+    )
+    Config = SDVS2SConfig
+    Stage = WordsStage
+    config: SDVS2SConfig
+
+    def build_model(self, size: int) -> DialogueModel:
+        """The untrained model."""
+        c = self.config
+        return SDVS2SModel(c, size, self.function_numbers, c.content_words)

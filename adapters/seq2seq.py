@@ -8,21 +8,23 @@ and what additive attention, asked with the previous top state, gives of the con
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from dialbench.adapter import Card
+from dialbench.neural.adapter import NeuralAdapter, NeuralConfig
 from dialbench.neural.data import Batch
 from dialbench.neural.model import DialogueModel, Losses, State, WordOutput, word_loss
 from dialbench.text.vocabulary import PAD
 
-from .blocks.embedding import WordAdapter, WordConfig, WordEmbedding
+from .blocks.embedding import WordAdapter, WordEmbedding, WordStart, WordTable
 from .blocks.recurrent import AdditiveAttention, RecurrentDecoderCell, RecurrentEncoder
 
 
 @dataclass(frozen=True)
-class Seq2SeqConfig(WordConfig):
+class Seq2SeqConfig(WordTable, WordStart, NeuralConfig):
     """Sizes; defaults are the paper's values.
 
     Attributes:
@@ -35,10 +37,8 @@ class Seq2SeqConfig(WordConfig):
     recurrent_layers: int = 2
     recurrent_dropout: float = 0.2
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require_positive("hidden", "recurrent_layers")
-        self.require_rate("recurrent_dropout")
+    positive: ClassVar[tuple[str, ...]] = ("hidden", "recurrent_layers")
+    rates: ClassVar[tuple[str, ...]] = ("recurrent_dropout",)
 
 
 class Seq2SeqModel(DialogueModel):
@@ -128,7 +128,7 @@ class Seq2SeqModel(DialogueModel):
         return word_loss(self.hidden(batch), self.output, batch)
 
 
-class Seq2Seq(WordAdapter):
+class Seq2Seq(WordAdapter, NeuralAdapter):
     """Seq2seq with additive attention."""
 
     name = "seq2seq"

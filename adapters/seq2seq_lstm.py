@@ -15,19 +15,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from dialbench.adapter import Card, Run
+from dialbench.neural.adapter import NeuralAdapter, NeuralConfig
 from dialbench.neural.data import Batch, Encoded
 from dialbench.neural.dropout import Dropout
 from dialbench.neural.model import DialogueModel, Losses, State, WordOutput, word_loss
 from dialbench.neural.training import Trainer
 from dialbench.text.vocabulary import PAD
 
-from .blocks.embedding import WordAdapter, WordConfig, WordEmbedding, drop_words
+from .blocks.embedding import (
+    WordAdapter,
+    WordEmbedding,
+    WordStart,
+    WordTable,
+    drop_words,
+)
 from .blocks.lstm import (
     BidirectionalLSTM,
     Cell,
@@ -40,7 +47,7 @@ from .blocks.lstm import (
 
 
 @dataclass(frozen=True)
-class LSTMConfig(WordConfig):
+class LSTMConfig(WordTable, WordStart, NeuralConfig):
     """What every LSTM system of the AdaND paper has; defaults are the paper's or its code's.
 
     Attributes:
@@ -64,12 +71,9 @@ class LSTMConfig(WordConfig):
     context_drop: float = 0.1
     weight_decay: float = 3e-7
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require_positive("hidden", "recurrent_layers")
-        self.require_rate("dropout")
-        self.require_rate("context_drop")
-        self.require_not_negative("weight_decay")
+    positive: ClassVar[tuple[str, ...]] = ("hidden", "recurrent_layers")
+    not_negative: ClassVar[tuple[str, ...]] = ("weight_decay",)
+    rates: ClassVar[tuple[str, ...]] = ("dropout", "context_drop")
 
 
 class LSTMModel(DialogueModel):
@@ -201,7 +205,7 @@ def _groups(model: nn.Module, scales: Mapping[str, float]) -> list[dict[str, Any
     return [{"params": parameters, "rate_scale": scale} for scale, parameters in groups.items()]
 
 
-class LSTMAdapter(WordAdapter):
+class LSTMAdapter(WordAdapter, NeuralAdapter):
     """What the LSTM systems share."""
 
     config: LSTMConfig

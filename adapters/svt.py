@@ -45,9 +45,7 @@ class SVTConfig(LatentTransformerConfig):
     kappa: float = 0.6
     latent: int = 300
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require_positive("latent")
+    positive: ClassVar[tuple[str, ...]] = ("latent",)
 
 
 class VariationalLayer(DecoderLayer):

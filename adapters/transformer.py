@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Literal, cast
+from typing import ClassVar, Literal, cast
 
 import torch
 from torch import Tensor, nn
 
 from dialbench.adapter import Card
+from dialbench.neural.adapter import NeuralAdapter, NeuralConfig
 from dialbench.neural.data import Batch
 from dialbench.neural.dropout import Dropout
 from dialbench.neural.model import DialogueModel, Losses, State, WordOutput, word_loss
@@ -34,14 +35,15 @@ from .blocks.embedding import (
     STD_BESIDE_POSITIONS,
     Positions,
     WordAdapter,
-    WordConfig,
     WordEmbedding,
+    WordStart,
+    WordTable,
 )
 from .blocks.randomized import Draws, are_shared
 
 
 @dataclass(frozen=True)
-class TransformerConfig(WordConfig):
+class TransformerConfig(WordTable, WordStart, NeuralConfig):
     """Sizes; defaults are the paper's values.
 
     Attributes:
@@ -66,10 +68,11 @@ class TransformerConfig(WordConfig):
     word_spread: float = STD_BESIDE_POSITIONS
     scale_embeddings: bool = False
 
+    positive: ClassVar[tuple[str, ...]] = ("layers", "heads", "attention", "feed_forward")
+    rates: ClassVar[tuple[str, ...]] = ("dropout",)
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.require_positive("layers", "heads", "attention", "feed_forward")
-        self.require_rate("dropout")
         if self.attention_size % self.heads:
             raise ValueError(f"attention={self.attention} is no multiple of heads={self.heads}")
 
@@ -230,7 +233,7 @@ def causal_mask(x: Tensor) -> Tensor:
     return torch.ones(size, size, dtype=torch.bool, device=x.device).tril()
 
 
-class Transformer(WordAdapter):
+class Transformer(WordAdapter, NeuralAdapter):
     """The plain Transformer."""
 
     name = "transformer"

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from dialbench.adapter import Card
+from dialbench.neural.adapter import NeuralAdapter
 from dialbench.neural.data import Batch
 from dialbench.neural.model import DialogueModel, Losses, State, word_loss
 
@@ -43,9 +44,7 @@ class VHCRConfig(LatentConfig):
 
     utterance_drop: float = 0.25
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require_rate("utterance_drop")
+    rates: ClassVar[tuple[str, ...]] = ("utterance_drop",)
 
 
 class VHCRModel(VariationalModel):
@@ -120,7 +119,7 @@ class VHCRModel(VariationalModel):
         return elbo(words, divergences, self.kl_weight(step))
 
 
-class VHCR(WordAdapter):
+class VHCR(WordAdapter, NeuralAdapter):
     """The variational hierarchical conversation RNN."""
 
     name = "vhcr"

@@ -14,6 +14,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from dialbench.adapter import Card
+from dialbench.neural.adapter import NeuralAdapter
 from dialbench.neural.data import Batch
 from dialbench.neural.model import DialogueModel, Losses, State, word_loss
 from dialbench.text.vocabulary import EOS, PAD
@@ -47,10 +48,8 @@ class LatentConfig(HREDConfig):
     kl_annealing: int = 25_000
     kl_power: float = 1.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require_positive("latent", "latent_hidden", "latent_spread", "kl_power")
-        self.require_not_negative("kl_annealing")
+    positive: ClassVar[tuple[str, ...]] = ("latent", "latent_hidden", "latent_spread", "kl_power")
+    not_negative: ClassVar[tuple[str, ...]] = ("kl_annealing",)
 
     def kl_weight(self, step: int, updates: int) -> float:
         """The weight of the KL at update `step` (from 0), if it is 1 from `updates` on."""
@@ -67,9 +66,7 @@ class VHREDConfig(LatentConfig):
 
     word_drop: float = 0.25
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require_rate("word_drop")
+    rates: ClassVar[tuple[str, ...]] = ("word_drop",)
 
 
 class VariationalModel(HREDModel):
@@ -148,7 +145,7 @@ class VHREDModel(VariationalModel):
         return elbo(words, {"kl": divergence}, self.kl_weight(step))  # (NLL + w KL) / tokens
 
 
-class VHRED(WordAdapter):
+class VHRED(WordAdapter, NeuralAdapter):
     """The latent variable hierarchical recurrent encoder-decoder."""
 
     name = "vhred"

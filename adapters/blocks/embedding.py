@@ -7,15 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dialbench.adapter import Run
 from dialbench.errors import InputError
-from dialbench.neural.adapter import NeuralAdapter, NeuralConfig
 from dialbench.neural.data import Encoded
 from dialbench.neural.model import DialogueModel, WordOutput
 from dialbench.neural.words import log_unigram, word_vectors
@@ -44,8 +42,8 @@ class WordStart:
 
 
 @dataclass(frozen=True)
-class WordConfig(WordStart, NeuralConfig):
-    """How words become vectors; further options as of `WordStart`.
+class WordTable:
+    """How words become vectors.
 
     Attributes:
         embedding: n, size of word vectors.
@@ -56,28 +54,29 @@ class WordConfig(WordStart, NeuralConfig):
     embedding: int = 300
     word_spread: float = 0.1
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require_positive("embedding", "word_spread")
+    positive: ClassVar[tuple[str, ...]] = ("embedding", "word_spread")
 
 
-class WordAdapter(NeuralAdapter):
-    """A trained system whose model has word tables, one of them called `embedding`."""
+class WordAdapter:
+    """A mixin of systems whose model has word tables, one of them called `embedding`.
 
-    Config = WordConfig
-    config: WordConfig
+    It stands before `NeuralAdapter`; `WordTable` and `WordStart` before `NeuralConfig`.
+    """
+
+    config: Any
+    vocabulary: Vocabulary
+    examples: Encoded | None
 
     @classmethod
     def inspect(
-        cls, config: WordConfig, contexts: Sequence[Context], data: Path | None = None
+        cls, config: Any, contexts: Sequence[Context], data: Path | None = None
     ) -> Mapping[str, Any]:
         """The checksum of the vectors to start from."""
         return inspect_vectors(config.vectors, config.embedding)
 
-    def _new_model(self, run: Run) -> DialogueModel:
-        model = super()._new_model(run)
+    def start_weights(self, model: DialogueModel) -> None:
+        """Lets the words start from what is known of them."""
         start_words(model, self.config, self.vocabulary, self.examples)
-        return model
 
 
 def inspect_vectors(path: str, size: int) -> Mapping[str, Any]:

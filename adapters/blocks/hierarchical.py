@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 
 from dialbench.neural.data import Batch
-from dialbench.neural.model import DialogueModel, State, WordOutput
+from dialbench.neural.model import State, WordOutput
 
 from .embedding import WordEmbedding
 from .recurrent import OF_STATES, StackedGRU
@@ -82,8 +83,10 @@ class ContextEncoder(nn.Module):
         return tops.gather(1, last).squeeze(1)  # type: ignore[no-any-return]
 
 
-class AttentionFreeModel(DialogueModel):
-    """A model without attention: the decoder's state holds all it knows of the context.
+class AttentionFreeDecoding:
+    """A mixin of models without attention: the decoder's state holds all it knows of the context.
+
+    It stands before `DialogueModel`.
 
     Attributes:
         embedding: of the words that the decoder reads.
@@ -94,6 +97,10 @@ class AttentionFreeModel(DialogueModel):
     embedding: WordEmbedding
     decoder: StackedGRU
     output: WordOutput
+
+    @abstractmethod
+    def start(self, batch: Batch) -> State:
+        """As of `DialogueModel`."""
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """(B * width,) tokens -> logits (B * width, V)."""

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from dialbench.adapter import Run
+from dialbench.neural.adapter import NeuralAdapter, NeuralConfig
 from dialbench.neural.data import Batch
 from dialbench.neural.model import (
     DialogueModel,
@@ -28,14 +29,14 @@ from dialbench.text.vocabulary import PAD, Vocabulary
 from ..text_models import twitter_lda
 from ..text_models.topical_words import topical_words
 from ..text_models.twitter_lda import Messages, Topics
-from .embedding import CORPUS, WordAdapter, WordConfig
+from .embedding import CORPUS, WordStart, WordTable
 from .recurrent import AdditiveAttention
 
 _WORDS_PER_TOPIC = 10
 
 
 @dataclass(frozen=True)
-class TopicWordsConfig(WordConfig):
+class TopicWordsConfig(WordTable, WordStart, NeuralConfig):
     """The topic model, and how its words are preferred.
 
     Attributes:
@@ -50,9 +51,7 @@ class TopicWordsConfig(WordConfig):
     sweeps: int = 1_000
     bounded: bool = False
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require_positive("lda_topics", "topic_words", "sweeps")
+    positive: ClassVar[tuple[str, ...]] = ("lda_topics", "topic_words", "sweeps")
 
 
 class TopicWords(nn.Module):
@@ -203,7 +202,7 @@ def _messages(train: Split, vocabulary: Vocabulary) -> Iterator[tuple[int, list[
             yield number, [n for n in vocabulary.read(turn) if n in topical]
 
 
-class TopicAdapter(WordAdapter):
+class TopicAdapter(NeuralAdapter):
     """Base of the systems with topic words: fits a topic model, then trains the model."""
 
     config: TopicWordsConfig
@@ -224,11 +223,11 @@ class TopicAdapter(WordAdapter):
         self.topics = Topics.load(kept)
         super().fit(train, valid, run)
 
-    def _new_model(self, run: Run) -> DialogueModel:
-        model = super()._new_model(run)
+    def start_weights(self, model: DialogueModel) -> None:
+        """Lets topic words start as likely as their frequencies say."""
+        super().start_weights(model)
         if isinstance(model, TopicAwareModel):
             model.start_bonus(self.config)
-        return model
 
     def save_vocabulary(self, folder: Path) -> None:
         """Writes vocabulary.json and topics.safetensors."""

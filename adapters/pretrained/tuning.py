@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from dialbench.adapter import Adapter, Run
 from dialbench.errors import SystemFailed
@@ -38,9 +38,10 @@ class TuningConfig(NeuralConfig):
     tuning_epochs: int = 5
     tuning_decay: float = 0.01
 
+    positive: ClassVar[tuple[str, ...]] = ("tuning_rate", "tuning_epochs")
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.require_positive("tuning_rate", "tuning_epochs")
         if not self.weights and not self.tune:
             raise ValueError("tune=false needs weights=FOLDER")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -33,6 +33,12 @@ from dialbench.records import Context, Decoding, Split
 from dialbench.text.tokenizer import detokenize
 from dialbench.text.vocabulary import SPECIALS, Vocabulary
 
+_LIMITS: Mapping[str, tuple[str, Callable[[float], bool]]] = {
+    "positive": ("above 0", lambda value: value > 0),
+    "not_negative": ("at least 0", lambda value: value >= 0),
+    "rates": ("at least 0 and below 1", lambda value: 0 <= value < 1),
+}
+
 
 @dataclass(frozen=True)
 class NeuralConfig:
@@ -52,6 +58,13 @@ class NeuralConfig:
         patience: epochs without a better validation loss before training stops.
         precision: of matrix products.
         answer_batch: contexts answered at once; changes speed, not texts.
+
+    Class attributes, to which every subclass adds its own:
+        positive, not_negative: options that must be above 0, or at least 0.
+        rates: options that are the rate of a dropout.
+
+    Raises:
+        ValueError: an option is outside its limits.
     """
 
     vocabulary: int = 20_000
@@ -69,28 +82,19 @@ class NeuralConfig:
     precision: Precision = "auto"
     answer_batch: int = 64
 
+    positive: ClassVar[tuple[str, ...]] = (
+        *("vocabulary", "min_count", "context_tokens", "response_tokens", "batch_size"),
+        *("epochs", "learning_rate", "clip", "patience", "answer_batch"),
+    )
+    not_negative: ClassVar[tuple[str, ...]] = ("warmup", "epoch_updates")
+    rates: ClassVar[tuple[str, ...]] = ()
+
     def __post_init__(self) -> None:
-        self.require_positive("vocabulary", "context_tokens", "response_tokens", "batch_size")
-        self.require_positive("epochs", "learning_rate", "clip", "patience", "answer_batch")
-        self.require_positive("min_count")
-        self.require_not_negative("warmup", "epoch_updates")
-
-    def require_positive(self, *names: str) -> None:
-        """Raises ValueError unless these options are above 0."""
-        for name in names:
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be above 0")
-
-    def require_not_negative(self, *names: str) -> None:
-        """Raises ValueError unless these options are 0 or above."""
-        for name in names:
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name} must be at least 0")
-
-    def require_rate(self, name: str) -> None:
-        """Raises ValueError unless this option can be the rate of a dropout."""
-        if not 0.0 <= getattr(self, name) < 1.0:
-            raise ValueError(f"{name} must be at least 0 and below 1")
+        for limit, (wording, holds) in _LIMITS.items():
+            for kind in type(self).__mro__:
+                for name in vars(kind).get(limit, ()):
+                    if not holds(getattr(self, name)):
+                        raise ValueError(f"{name} must be {wording}")
 
 
 class NeuralAdapter(Adapter):
@@ -157,7 +161,12 @@ class NeuralAdapter(Adapter):
             self.model = self.build_model(len(self.vocabulary))
         if self.config.precision == "float64":
             self.model.double()
-        return self.model.to(run.device)
+        model = self.model.to(run.device)
+        self.start_weights(model)
+        return model
+
+    def start_weights(self, model: DialogueModel) -> None:
+        """Sets weights of a new model that are not to stay random; by default none."""
 
     def _encode(self, split: Split) -> Encoded:
         config = self.config
