@@ -5,7 +5,7 @@ Rows and columns are the paper's. Systems and pairs that only the file has stand
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -113,6 +113,7 @@ def human_table(
     notes = list(_judgement_notes(used, len(judgements) - len(used), rule))
     notes += merged.notes
     notes += (note for part in sections.values() for note in part.agreement_notes())
+    notes += _alpha_note(by_question, questions)
     if options.printed:
         notes += [f"Printed: {origin}.", *_printed_test_note(table), *notes_of(table)]
     return replace(merged, notes=tuple(dict.fromkeys(notes)))
@@ -291,6 +292,20 @@ class _Section:
                 if reason not in ("", NOT_JUDGED):
                     criterion = self.aspect or column.subject
                     yield f"{row.label}{criterion and f', {criterion}'}: no kappa ({reason})."
+
+
+def _alpha_note(judgements: JudgementTable, questions: Iterable[Question]) -> Iterator[str]:
+    """Agreement on all judgements of a criterion, which no column shows."""
+    by_criterion: dict[str, list[Question]] = {}
+    for question in questions:
+        by_criterion.setdefault(question.criterion, []).append(question)
+    values = []
+    for criterion, asked in by_criterion.items():
+        if alpha := judgements.alpha(asked):
+            interval = " ({:.3f} to {:.3f})".format(*alpha.interval) if alpha.interval else ""
+            values.append(f"{criterion and f'{criterion} '}{alpha.value:.3f}{interval}")
+    if values:
+        yield f"Krippendorff's alpha (ordinal) of all judgements: {', '.join(values)}."
 
 
 def _columns(table: PrintedTable) -> Iterator[_Column]:

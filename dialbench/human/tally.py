@@ -15,7 +15,7 @@ from dialbench.errors import InputError
 from dialbench.human.judgements import Judgement, normalised
 from dialbench.records import Cell, Column, Score
 from dialbench.reporting.tables.significance import Marks, Rules, Sample, mark
-from dialbench.stats.agreement import Agreement, cohen_kappa, fleiss_kappa
+from dialbench.stats.agreement import Agreement, cohen_kappa, fleiss_kappa, krippendorff_alpha
 from dialbench.stats.clusters import ClusteredMean, Estimate
 from dialbench.stats.significance import differences
 from dialbench.stats.verdicts import Verdicts, by_item, by_vote, share_of
@@ -52,6 +52,10 @@ class Question(NamedTuple):
 def question_of(judgement: Judgement) -> Question:
     """The question that a judgement answers."""
     return Question(judgement.system, judgement.against, judgement.criterion)
+
+
+def _item(question: Question, judgement: Judgement) -> tuple[object, str]:
+    return question.key, judgement.example
 
 
 @dataclass(frozen=True)
@@ -130,17 +134,34 @@ class JudgementTable:
         for criterion, systems in self._judgements:
             yield self._first_question[systems]._replace(criterion=criterion)
 
-    def values(self, question: Question) -> NDArray[np.float64]:
-        """(items, judges) judgements as seen from `question.system`, NaN where one is missing."""
-        judgements = self._judgements.get(question.key, [])
-        items = {name: n for n, name in enumerate(dict.fromkeys(j.example for j in judgements))}
-        judges = {name: n for n, name in enumerate(dict.fromkeys(j.judge for j in judgements))}
+    def values(self, *questions: Question) -> NDArray[np.float64]:
+        """(items, judges) judgements as seen from each question's system, NaN where one is missing.
+
+        An item is an example under one of the questions.
+        """
+        asked = [(q, j) for q in questions for j in self._judgements.get(q.key, [])]
+        items = {key: n for n, key in enumerate(dict.fromkeys(_item(q, j) for q, j in asked))}
+        judges = {name: n for n, name in enumerate(dict.fromkeys(j.judge for _, j in asked))}
         values = np.full((len(items), len(judges)), np.nan)
-        for judgement in judgements:
+        for question, judgement in asked:
             same_side = normalised(judgement.system) == normalised(question.system)
             sign = 1.0 if same_side else -1.0
-            values[items[judgement.example], judges[judgement.judge]] = sign * judgement.value
+            values[items[_item(question, judgement)], judges[judgement.judge]] = (
+                sign * judgement.value
+            )
         return values
+
+    def alpha(self, questions: Iterable[Question]) -> Agreement | None:
+        """Krippendorff's alpha (ordinal) of all judgements on several questions.
+
+        None where no example was judged twice or all judgements are equal.
+        """
+        values = self.values(*{question.key: question for question in questions}.values())
+        try:
+            alpha = krippendorff_alpha(values, "ordinal")
+        except ValueError:
+            return None
+        return None if math.isnan(alpha.value) else alpha
 
     def cell(self, question: Question, statistic: str, rule: CountingRule) -> Cell:
         """A statistic of the judgements on a question.

@@ -82,6 +82,19 @@ def test_shares_and_kappa_stand_beside_the_printed_ones() -> None:
     assert [c.name for c in table.columns[::2]] == list(printed.columns)
 
 
+def test_alpha_of_all_judgements_of_a_criterion_lets_judges_take_turns() -> None:
+    # Pairs on one example: ww, wl, ll. Of six votes three are wins; 2/6 of the ordered pairs
+    # differ, by chance 18/30 would. The last example has one vote, which says nothing.
+    one = judgements(["ww-", "w-l"], "PaRaFormer_N", "Seq2seq", "Fluency")
+    other = judgements(["-ll", "w--"], "PaRaFormer_N", "CVAE", "Fluency")
+    lonely = judgements(["w--"], "PaRaFormer_N", "CVAE", "Diversity")
+    notes = table_of("paraformer", "3", one, other, lonely).notes
+    (note,) = (note for note in notes if "alpha (ordinal)" in note)
+    start = f"Krippendorff's alpha (ordinal) of all judgements: Fluency {1 - (1 / 3) / 0.6:.3f} ("
+    assert note.lower().startswith(start.lower())
+    assert "diversity" not in note.lower()
+
+
 def test_names_are_compared_without_case_and_punctuation_and_in_either_order() -> None:
     ours = judgements(FOUR, "seq2seq", "paraformer-n", "fluency")
     first = table_of("paraformer", "3", ours).rows[0]

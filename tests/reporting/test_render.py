@@ -14,13 +14,12 @@ from html.parser import HTMLParser
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rich.console import Console
 
 from dialbench.errors import UnknownName
 from dialbench.records import Cell, Column, Row, Table
 from dialbench.reporting.formats import to_html, to_latex, to_markdown
 from dialbench.reporting.formats.names import TABLES
-from dialbench.reporting.formats.render import render, terminal
+from dialbench.reporting.formats.render import render
 from dialbench.reporting.tables.text_table import show
 from dialbench.text.cleaning import clean
 
@@ -414,23 +413,6 @@ def test_escaped_latex_has_no_active_sign(text):
     known = r"\\(?:text[a-z]+|char34|ldots|allowbreak)\{\}|\\ensuremath\{(?:-|\\\w+)\}"
     bare = re.sub(rf"{known}|\\[{{}}$&%#_]|\{{[\[*]\}}|\{{\}}", "", escaped)
     assert not set(bare) & set('\\{}$&%#_^[*`|<>"')
-
-
-def test_terminal_text_is_not_read_as_markup():
-    console = Console(width=100, file=io.StringIO(), force_terminal=False)
-    console.print(terminal(table_of(["[b]red[/b]"], notes=("[i]x[/i]",))))
-    assert "[b]red[/b]" in console.file.getvalue()
-    assert "[i]x[/i]" in console.file.getvalue()
-
-
-@pytest.mark.parametrize("width", [60, 80, 140])
-def test_the_terminal_never_cuts_a_value(table, width):
-    console = Console(width=width, file=io.StringIO(), force_terminal=False)
-    console.print(terminal(table))
-    text = console.file.getvalue()
-    assert "…" not in text
-    for cells_ in expected(table).values():
-        assert all(cell.text in text for cell in cells_)
 
 
 def test_plain_text_stands_in_columns(table):

@@ -11,7 +11,6 @@ from dialbench.reporting.formats.to_csv import to_csv
 from dialbench.reporting.formats.to_html import to_html
 from dialbench.reporting.formats.to_latex import to_latex
 from dialbench.reporting.formats.to_markdown import to_markdown
-from dialbench.reporting.formats.to_rich import RichTable
 from dialbench.reporting.formats.to_text import to_text
 from dialbench.reporting.tables.text_table import show
 
@@ -33,8 +32,3 @@ def render(table: Table, format: str) -> str:
     if format not in _RENDERERS:
         raise UnknownName.of("table format", format, TABLES, where="--formats")
     return _RENDERERS[format](table)
-
-
-def terminal(table: Table) -> RichTable:
-    """The table for a rich console: `Console().print(terminal(table))`."""
-    return RichTable(show(table))
