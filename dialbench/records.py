@@ -303,11 +303,28 @@ class Score:
 
 
 @dataclass(frozen=True)
+class Profile:
+    """How long the responses of a job are and how fast their n-grams repeat, for plots.
+
+    Attributes:
+        lengths: how many responses have 0, 1, 2, ... tokens.
+        reference_lengths: the same of the references.
+        rarefied: by length of n-grams: how many are drawn without replacement, and the Distinct-n
+            to be expected of them; up to all n-grams, nothing where there are too few.
+    """
+
+    lengths: Sequence[int]
+    reference_lengths: Sequence[int]
+    rarefied: Mapping[int, Sequence[tuple[int, float]]]
+
+
+@dataclass(frozen=True)
 class Result:
     """The result of one job: its status and its scores.
 
     `ranked` is False for upper bounds (copy-reference), which are shown but never compared.
-    `notes` are warnings that belong under every table showing this result.
+    `notes` are warnings that belong under every table showing this result. `profile` is None where
+    responses were not scored, or by a version that kept none.
     """
 
     job: Job
@@ -319,6 +336,7 @@ class Result:
     notes: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     curve: Sequence[Mapping[str, float]] = ()
+    profile: Profile | None = None
 
 
 @dataclass(frozen=True, slots=True)

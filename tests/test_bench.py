@@ -16,6 +16,7 @@ import dialbench
 from dialbench.bench import Outcome, run
 from dialbench.errors import InputError
 from dialbench.records import Table
+from dialbench.reports import report
 from dialbench.running.plan import Request
 from dialbench.scoring.options import ScoringOptions
 from dialbench.store.layout import Store
@@ -80,6 +81,25 @@ def test_the_same_run_again_does_nothing(bench: Callable[..., Outcome], tmp_path
     assert after == before
     assert (tmp_path / "runs/report/demo.tex").read_bytes() == report
     assert fits(tmp_path) == 1
+
+
+def test_a_run_scored_before_plots_were_counted_is_counted_by_the_same_command(
+    bench: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    bench("copy-last,copy-reference")
+    profiles = sorted((tmp_path / "runs").rglob("profile.json"))
+    scores = {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").rglob("scores.json")}
+    counted = [path.read_bytes() for path in profiles]
+    for path in profiles:
+        path.unlink()
+    _, files = report(tmp_path / "runs", out=tmp_path / "old", formats=("csv", "png"))
+    assert [file.name for file in files if file.suffix == ".csv"] == ["demo.csv"]
+    assert not any("lengths" in file.name for file in files)
+    bench("copy-last,copy-reference")
+    assert [path.read_bytes() for path in profiles] == counted
+    assert {path: path.stat().st_mtime_ns for path in scores} == scores
+    _, files = report(tmp_path / "runs", out=tmp_path / "new", formats=("png",))
+    assert "demo-lengths.png" in [file.name for file in files]
 
 
 def test_adding_a_system_adds_its_row(bench: Callable[..., Outcome]) -> None:

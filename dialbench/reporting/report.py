@@ -49,7 +49,7 @@ def write(
         folder: where to write; made if it is missing.
         options: formats, and what stands on the page; marks are in the tables already.
         ours: each table with our values alone, for bar charts; by default the tables.
-        read: reads the responses of a job; without it plots and page have none.
+        read: reads the responses of a job; without it the page has none.
 
     Returns:
         The files, tables first.
@@ -126,7 +126,7 @@ class _Report:
         from dialbench.reporting.plots.draw import plots
 
         used_names = [table.name for table in (*self.tables, *self.words)]
-        for stem, figure in plots(self.tables, self.ours, self.results, self.responses):
+        for stem, figure in plots(self.tables, self.ours, self.results):
             used_names.append(_unused_name(stem, used_names))
             yield used_names[-1], figure
 

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 from dialbench.corpora.training_text import whole_training_split
 from dialbench.metrics.system import SYSTEM_METRICS
-from dialbench.records import Job, Score
+from dialbench.records import Job, Responses, Score
 from dialbench.running.plan import Dataset, Plan
 from dialbench.running.progress import Board
 from dialbench.scoring.evaluation import score_responses
 from dialbench.scoring.options import ScoringOptions
+from dialbench.scoring.profile import profile
 from dialbench.scoring.resources import build_metrics, usual_metrics
 from dialbench.scoring.score import scoring_key
 from dialbench.store.layout import Store
@@ -41,23 +42,33 @@ class Scorer:
 
     def score(self, plan: Plan, board: Board) -> None:
         """Scores every job of the plan on this corpus that has responses."""
+        store = self.store
         planned = (task.job for task in plan.tasks if task.dataset is self.dataset)
         jobs = [
             job
             for job in planned
-            if self.store.has_responses(job) and self.store.read_scores(job, self.key) is None
+            if self.store.has_responses(job) and not (self._is_scored(job) and store.profile(job))
         ]
         if not jobs:
             return
         label, start = f"scores on {self.dataset.corpus.name}", time.monotonic()
         board.update(label, "score", {"step": 0, "steps": len(jobs)})
         for done, job in enumerate(jobs, 1):
-            self.store.write_scores(job, self._scores(job), self.key)
+            self._score(job)
             board.update(label, "score", {"step": done, "steps": len(jobs)})
         board.done(label, time.monotonic() - start)
 
-    def _scores(self, job: Job) -> dict[str, Score]:
-        responses, (result,) = self.store.read_responses(job), self.store.results(None, [job])
+    def _is_scored(self, job: Job) -> bool:
+        return self.store.read_scores(job, self.key) is not None
+
+    def _score(self, job: Job) -> None:
+        responses = self.store.read_responses(job)
+        if not self._is_scored(job):
+            self.store.write_scores(job, self._scores(responses), self.key)
+        self.store.write_profile(job, profile(responses))
+
+    def _scores(self, responses: Responses) -> dict[str, Score]:
+        (result,) = self.store.results(None, [responses.job])
         scores = score_responses(responses.by_example(), self.metrics)
         scores |= {metric.name: metric.score(result, responses) for metric in self.system_metrics}
         return {name: scores[name] for name in self.names}

@@ -3,6 +3,7 @@
     trained/<slug>/work/            the system's own checkpoints while it trains
     trained/<slug>/finished/        trained.json, system/...      once it is trained
     answers/<slug>/                 job.json, responses.jsonl; error.log if it failed
+    answers/<slug>/profile.json     what plots show of the responses, once they are scored
     answers/<slug>/scores/<id>/     scores.json, scores.safetensors, one folder a scoring
 
 A slug ends in the first digits of the fingerprint of everything that can change what lies
@@ -12,6 +13,7 @@ each scoring are written aside and renamed into place, so each is old or new, ne
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,12 +25,13 @@ from dialbench.errors import InputError, StorageError
 from dialbench.files import responses as response_files
 from dialbench.files.atomic import atomic_folder, atomic_write, remove_leftovers, storage_errors
 from dialbench.files.checksum import sha256_of
-from dialbench.records import Job, Responses, Result, Score
+from dialbench.records import Job, Profile, Responses, Result, Score
 from dialbench.store import scores as score_files
 from dialbench.store.lock import locked
 from dialbench.store.schema import (
     JobFields,
     JobRecord,
+    ProfileRecord,
     ResponsesRecord,
     Status,
     TrainedRecord,
@@ -39,6 +42,7 @@ from dialbench.store.schema import (
 )
 
 _RESPONSES, _JOB, _TRAINED, _LOG = "responses.jsonl", "job.json", "trained.json", "error.log"
+_PROFILE = "profile.json"
 _REDO_HINT = "Delete its folder or use --overwrite always."
 _WRITTEN_TO = ("trained", "trained/*", "answers", "answers/*", "answers/*/scores")
 
@@ -293,6 +297,26 @@ class Store:
         """
         return score_files.read(score_files.folder_of(self._scores_folder(job), scoring))
 
+    def write_profile(self, job: Job, profile: Profile) -> None:
+        """Keeps what plots show of the responses of a job, until it has others.
+
+        Raises:
+            StorageError: the disk refuses.
+        """
+        record = ProfileRecord.model_validate(dataclasses.asdict(profile))
+        write_record(self._job_folder(job) / _PROFILE, record)
+
+    def profile(self, job: Job) -> Profile | None:
+        """What plots show of the responses of a job; None if they were not scored.
+
+        Raises:
+            StorageError: the file is damaged.
+        """
+        path = self._job_folder(job) / _PROFILE
+        if not path.exists():
+            return None
+        return Profile(**read_record(path, ProfileRecord).model_dump(exclude={"schema_version"}))
+
     # Everything
 
     def jobs(self) -> list[Job]:
@@ -350,6 +374,7 @@ class Store:
             curve=[
                 {key: score_files.float_or_nan(v) for key, v in row.items()} for row in record.curve
             ],
+            profile=self.profile(job),
         )
 
     def _records(self) -> list[JobRecord]:

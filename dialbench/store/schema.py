@@ -101,6 +101,14 @@ class JobRecord(Record):
     answered: ResponsesRecord | None = None
 
 
+class ProfileRecord(Record):
+    """`profile.json`: the `Profile` of the responses of one job."""
+
+    lengths: list[NonNegativeInt]
+    reference_lengths: list[NonNegativeInt]
+    rarefied: dict[PositiveInt, list[tuple[PositiveInt, float]]]
+
+
 class ScoreFields(Part):
     """One score without its arrays; null stands for NaN."""
 

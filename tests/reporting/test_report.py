@@ -72,6 +72,13 @@ def conversations_of():
     return lambda job: Responses(job, examples, texts, 1.0, "cpu")
 
 
+def with_profiles(results):
+    from dialbench.scoring.profile import profile
+
+    read = conversations_of()
+    return [dataclasses.replace(one, profile=profile(read(one.job))) for one in results]
+
+
 def everything(make_systems):
     """A grid beside printed values, with responses, decodings and divergences."""
     from dialbench.records import Decoding
@@ -88,21 +95,20 @@ def everything(make_systems):
     results.append(dataclasses.replace(results[0], job=job, scores=results[1].scores))
     rows = {row.name: [one] for row, one in zip(suite.rows, results, strict=False)}
     comparison = compare_with_paper(suite, suite.groups[0], rows, {}, Rules())
-    return comparison, results, conversations_of()
+    return comparison, with_profiles(results)
 
 
 @pytest.fixture(scope="module")
 def made_twice(make_systems):
-    from dialbench.reporting.page.conversations import gather
     from dialbench.reporting.plots.draw import plots
 
     def draw():
-        comparison, results, read = everything(make_systems)
+        comparison, results = everything(make_systems)
         table, ours = (
             dataclasses.replace(one, columns=[c for c in one.columns if "dist-1" in c.name])
             for one in (comparison.table, comparison.ours)
         )
-        return dict(plots([table], [ours], results, gather(results, read)))
+        return dict(plots([table], [ours], results))
 
     return draw(), draw()
 
@@ -122,7 +128,8 @@ def test_every_plot_says_what_it_shows(made_twice):
 
 
 def test_plots_of_responses_are_no_conversations(tmp_path, make_systems):
-    results = [dataclasses.replace(one, curve=()) for one in make_systems(["a", "b"])]
+    systems = make_systems(["a", "b"])
+    results = with_profiles(dataclasses.replace(one, curve=()) for one in systems)
     options = ReportOptions(["html"], conversations=False)
     (path,) = write([named("t")], results, tmp_path, options, read=conversations_of())
     page = path.read_text(encoding="utf-8")

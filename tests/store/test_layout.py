@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import save as packed
 
 from dialbench.errors import StorageError
-from dialbench.records import Decoding, Example, Job, Responses, Score, Tally
+from dialbench.records import Decoding, Example, Job, Profile, Responses, Score, Tally
 from dialbench.store.layout import Store
 from dialbench.store.schema import JobFields
 
@@ -363,6 +363,25 @@ def test_damaged_scores(store: Store, job: Job, name: str) -> None:
 
 
 # Status and results
+
+
+def test_a_profile_comes_back_until_there_are_other_responses(store: Store, job: Job) -> None:
+    store.write_responses(responses(job))
+    assert store.profile(job) is None
+    kept = Profile([0, 2], [0, 1, 1], {1: [(10, 0.1 + 0.2), (12, 1 / 3)], 2: []})
+    store.write_profile(job, kept)
+    (result,) = store.results()
+    assert result.profile == kept
+    store.write_responses(responses(job))
+    assert store.profile(job) is None
+
+
+def test_a_damaged_profile_is_named(store: Store, job: Job) -> None:
+    store.write_responses(responses(job))
+    store.write_profile(job, Profile([1], [1], {}))
+    change(only(store.root, "profile.json"), lengths=[-1])
+    with pytest.raises(StorageError, match="lengths"):
+        store.results()
 
 
 def test_a_result_tells_everything_known(store: Store, job: Job) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from dialbench.records import Example, Job, Responses, Result
 from dialbench.reporting.tables.columns import column_of
-from dialbench.reporting.tables.rows import group_by_test_set, seed_groups
+from dialbench.reporting.tables.rows import group_by_test_set, seed_groups, titles_of_test_sets
 from dialbench.reporting.tables.text_table import scale
 from dialbench.text.cleaning import clean, visible
 
@@ -141,8 +141,8 @@ def gather(results: Iterable[Result], read: Read) -> list[Conversations]:
         StorageError: responses are missing or damaged.
     """
     test_sets = group_by_test_set(results)
-    corpora = Counter(group[0].job.corpus for group in test_sets)
-    return [_conversations(group, read, corpora) for group in test_sets]
+    titled = zip(titles_of_test_sets(test_sets), test_sets, strict=True)
+    return [_conversations(title, group, read) for title, group in titled]
 
 
 def pack(sets: Sequence[Conversations], max_chars: int) -> list[Packed]:
@@ -168,9 +168,7 @@ def _pack(conversations: Conversations, share: float) -> Packed:
     return Packed(conversations.title, data, len(picked), len(conversations.examples))
 
 
-def _conversations(
-    results: Sequence[Result], read: Read, corpora: Mapping[str, int]
-) -> Conversations:
+def _conversations(title: str, results: Sequence[Result], read: Read) -> Conversations:
     examples: Sequence[Example] = ()
     systems = []
     for seed_group in seed_groups(results):
@@ -188,8 +186,6 @@ def _conversations(
                 seed_group.label, seed_group.ranked, seed, seeds, responses.texts, values
             )
         )
-    corpus = results[0].job.corpus
-    title = f"{corpus}, {len(examples):,} contexts" if corpora[corpus] > 1 else corpus
     return Conversations(title, examples, systems)
 
 

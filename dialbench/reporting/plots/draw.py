@@ -17,8 +17,6 @@ from dialbench.reporting.plots.topic_maps import topic_maps
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from dialbench.reporting.page.conversations import Conversations
-
 _DIVERSITY, _QUALITY = "dist-2", "bleu-1"
 
 
@@ -26,15 +24,13 @@ def plots(
     tables: Sequence[Table],
     ours: Sequence[Table],
     results: Iterable[Result],
-    conversations: Iterable[Conversations] = (),
 ) -> Iterator[tuple[str, Figure]]:
     """All plots with their file stems, which need not be unique.
 
     Args:
         tables: ours, possibly beside printed values.
         ours: of each table, our values alone.
-        results: whose learning curves and decodings are drawn.
-        conversations: whose responses are drawn.
+        results: whose learning curves, decodings and responses are drawn.
     """
     results = list(results)
     for table in tables:
@@ -44,7 +40,7 @@ def plots(
     yield from decodings(results)
     yield from training_curves(results).items()
     yield from topic_maps(results).items()
-    yield from response_plots(conversations)
+    yield from response_plots(results)
 
 
 def _comparison_plots(table: Table) -> Iterator[tuple[str, Figure]]:

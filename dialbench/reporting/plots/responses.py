@@ -1,45 +1,28 @@
-"""Plots responses: how fast their n-grams repeat, and how long they are."""
+"""Plots of responses: how fast their n-grams repeat, and how long they are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dialbench.metrics.diversity import RarefiedDistinct
-from dialbench.metrics.ngrams import ngram_counts
-from dialbench.metrics.texts import Ragged
+from dialbench.records import Profile, Result
 from dialbench.reporting.plots import labels
 from dialbench.reporting.plots.canvas import INK, SKY, figure, grid, panels, series, style
 from dialbench.reporting.plots.values import shortened
+from dialbench.reporting.tables.rows import group_by_test_set, seed_groups, titles_of_test_sets
 from dialbench.text.cleaning import clean, slug
-from dialbench.text.tokenizer import tokenizer
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from dialbench.reporting.page.conversations import Conversations
-
-_TOKENIZER = "default"
 _ORDERS = (1, 2)
-_MIN_NGRAMS, _MAX_POINTS = 10, 24
 _BINS = 30
 # Inches: margins above and below the axes together, height of a name.
 _MARGIN, _NAME = 0.7, 0.135
 _SHOWN_QUANTILE = 0.99
-
-
-@dataclass(frozen=True)
-class _SystemTokens:
-    """The tokens of the responses of one row."""
-
-    label: str
-    texts: Ragged
-
-
 _CAPTIONS = {
     **{
         f"rarefied-{n}": f"Distinct-{n} at the same number of words of every system"
@@ -49,60 +32,47 @@ _CAPTIONS = {
 }
 
 
-def response_plots(sets: Iterable[Conversations]) -> Iterator[tuple[str, Figure]]:
+def response_plots(results: Iterable[Result]) -> Iterator[tuple[str, Figure]]:
     """Plots of the responses to each test set, of several seeds the first.
+
+    Systems without a profile are left out, and the caption says so.
 
     Yields:
         Figures with their file stems: `SET-rarefied-1` and `-2`, the expected Distinct-n of
-        so many n-grams drawn without replacement (exactly, from the hypergeometric
-        distribution); `SET-lengths`, numbers of tokens of the responses and of the references.
+        so many n-grams drawn without replacement; `SET-lengths`, numbers of tokens of the
+        responses and of the references.
     """
-    tokenize = tokenizer(_TOKENIZER)
-    for conversations in sets:
-        first = "; of several seeds the first" if conversations.has_several_seeds else ""
-        systems = [
-            _SystemTokens(s.label, Ragged.build(map(tokenize, s.texts)))
-            for s in conversations.systems
-        ]
-        reference_texts = (
-            text for example in conversations.examples for text in example.references
-        )
-        references = Ragged.build(map(tokenize, reference_texts))
+    test_sets = group_by_test_set(results)
+    for title, group in zip(titles_of_test_sets(test_sets), test_sets, strict=True):
+        rows = seed_groups(group)
+        shown = {row.label: row.done[0].profile for row in rows}
+        profiles = {label: profile for label, profile in shown.items() if profile}
+        if not profiles:
+            continue
+        remark = "; of several seeds the first" if any(len(row.done) > 1 for row in rows) else ""
+        if missing := [clean(label) for label in shown if label not in profiles]:
+            remark += f"; not counted yet (run again): {', '.join(missing)}"
         with style():
-            fig = [
-                *((f"rarefied-{n}", _rarefaction(systems, n)) for n in _ORDERS),
-                ("lengths", _lengths(systems, references)),
-            ]
-        for kind, plot in fig:
-            plot.set_label(f"{_CAPTIONS[kind]}{first} ({clean(conversations.title)})")
-            yield slug(f"{conversations.title}-{kind}"), plot
+            plots = {
+                **{f"rarefied-{n}": _rarefaction(profiles, n) for n in _ORDERS},
+                "lengths": _lengths(profiles),
+            }
+        for kind, plot in plots.items():
+            plot.set_label(f"{_CAPTIONS[kind]}{remark} ({clean(title)})")
+            yield slug(f"{title}-{kind}"), plot
 
 
-def rarefied(texts: Ragged, n: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The expected Distinct-n of growing samples of the n-grams, up to all of them.
-
-    Returns:
-        (points,) how many n-grams are drawn, and (points,) the values; nothing where there are
-        fewer than 10 n-grams.
-    """
-    total = int(ngram_counts(texts, n).sum())
-    if total < _MIN_NGRAMS:
-        return np.empty(0, np.int64), np.empty(0)
-    sizes = np.unique(np.geomspace(_MIN_NGRAMS, total, _MAX_POINTS).round().astype(np.int64))
-    values = [RarefiedDistinct(n, _TOKENIZER, int(size)).score(texts) for size in sizes]
-    return sizes, np.array(values)
-
-
-def _rarefaction(systems: Sequence[_SystemTokens], n: int) -> Figure:
-    height = max(3.4, _MARGIN + _NAME * len(systems))
+def _rarefaction(profiles: Mapping[str, Profile], n: int) -> Figure:
+    height = max(3.4, _MARGIN + _NAME * len(profiles))
     fig, axes = figure(6.0, height)
     ends = []
-    for number, system in enumerate(systems):
-        sizes, values = rarefied(system.texts, n)
+    for number, (label, profile) in enumerate(profiles.items()):
+        points = profile.rarefied[n]
         look = series(number)
-        axes.plot(sizes, values, **look, markevery=[-1] if len(sizes) else [], markersize=5)
-        if len(sizes):
-            ends.append(labels.End(shortened(system.label), sizes[-1], values[-1], look["color"]))
+        sizes, values = ([point[side] for point in points] for side in (0, 1))
+        axes.plot(sizes, values, **look, markevery=[-1] if points else [], markersize=5)
+        if points:
+            ends.append(labels.End(shortened(label), *points[-1], look["color"]))
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.minorticks_off()
@@ -114,19 +84,25 @@ def _rarefaction(systems: Sequence[_SystemTokens], n: int) -> Figure:
     return fig
 
 
-def _lengths(systems: Sequence[_SystemTokens], references: Ragged) -> Figure:
-    lengths = [system.texts.lengths for system in systems]
-    edges = _edges([*lengths, references.lengths])
-    fig, axes = panels(len(systems), sharex=True)
-    for panel, system, counts in zip(axes, systems, lengths, strict=True):
+def _lengths(profiles: Mapping[str, Profile]) -> Figure:
+    lengths = [_repeated(profile.lengths) for profile in profiles.values()]
+    references = _repeated(next(iter(profiles.values())).reference_lengths)
+    edges = _edges([*lengths, references])
+    fig, axes = panels(len(profiles), sharex=True)
+    for panel, label, counts in zip(axes, profiles, lengths, strict=True):
         _bars(panel, counts, edges)
-        panel.stairs(_shares(references.lengths, edges), edges, color=INK, linewidth=0.9)
-        panel.set_title(f"{shortened(system.label)}\nmean {counts.mean():.1f}", loc="left")
+        panel.stairs(_shares(references, edges), edges, color=INK, linewidth=0.9)
+        panel.set_title(f"{shortened(label)}\nmean {counts.mean():.1f}", loc="left")
         panel.locator_params(axis="y", nbins=3)
     fig.supxlabel(f"tokens (from {edges[-2] + 0.5:g} on together)", fontsize=9)
     fig.supylabel("share of responses", fontsize=9)
     _legend(fig)
     return fig
+
+
+def _repeated(counts: Sequence[int]) -> NDArray[np.int64]:
+    """(texts,) ascending lengths, from how many texts have each length."""
+    return np.repeat(np.arange(len(counts)), np.asarray(counts, np.int64))
 
 
 def _bars(axes: Any, lengths: NDArray[np.int64], edges: NDArray[np.float64]) -> None:

@@ -105,6 +105,18 @@ def group_by_test_set(results: Iterable[Result]) -> list[list[Result]]:
     return list(test_sets.values())
 
 
+def titles_of_test_sets(test_sets: Sequence[Sequence[Result]]) -> list[str]:
+    """The corpus of each test set, with its number of contexts where there are several of it."""
+    jobs = [results[0].job for results in test_sets]
+    corpora = Counter(job.corpus for job in jobs)
+    return [
+        f"{job.corpus}, {job.answering.get('examples', 0):,} contexts"
+        if corpora[job.corpus] > 1
+        else job.corpus
+        for job in jobs
+    ]
+
+
 def _size(row: Iterable[Result]) -> int:
     """How many responses were scored; a metric may leave some out, hence the maximum."""
     done = (result for result in row if result.status == "done")
