@@ -33,7 +33,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dialbench.metrics.base import Metric
-from dialbench.metrics.registry import SCORED, create, needs
+from dialbench.metrics.registry import DEFAULT, create, needs
 from dialbench.metrics.settings import MetricSettings
 from dialbench.metrics.texts import Texts
 from dialbench.metrics.wordnet import WordNet
@@ -269,9 +269,17 @@ def beside(
     }
 
 
+COUNTED = (
+    *(f"intra-dist-{n}" for n in (1, 2)),
+    *(f"ent-{n}" for n in (1, 2, 3, 4)),
+    *("self-bleu", "generic-rate", "cider"),
+)
+"""Counted besides the usual metrics in the large file."""
+
+
 def score_large(count: int, data: Path) -> dict[str, Any]:
     """What `dialbench score` takes for a file, in a process of its own."""
-    counting = [name for name in SCORED if not needs([name])]
+    counting = [name for name in (*DEFAULT, *COUNTED) if not needs([name])]
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "large.jsonl"
         with file.open("w", encoding="utf-8") as out:

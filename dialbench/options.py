@@ -22,11 +22,13 @@ class Help:
         text: what to pass.
         metavar: what stands for the value; None leaves it to the type.
         choices: the only values that a list may hold; empty for any.
+        aliases: further names of the option.
     """
 
     text: str
     metavar: str | None = None
     choices: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
 
 
 _LIMITS = {int: 10**18, float: math.inf}

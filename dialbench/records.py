@@ -382,10 +382,14 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A finished table; every format is rendered from this and nothing else."""
+    """A finished table; every format is rendered from this and nothing else.
+
+    `baseline` is the label of the row that stars compare with; empty: the best of each column.
+    """
 
     name: str
     caption: str
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
+    baseline: str = ""

@@ -82,6 +82,7 @@ def declared(kind: type, *names: str) -> Callable[[Command], Command]:
                 flag = f"--{'no-' if type_ is bool and defaults[name] else ''}{name}"
                 command = click.option(
                     flag.replace("_", "-"),
+                    *help.aliases,
                     name,
                     help=help.text,
                     metavar=help.metavar,
@@ -153,13 +154,13 @@ def print_json(value: Any) -> None:
     click.echo("".join(c if visible(c) else json.dumps(c)[1:-1] for c in text))
 
 
-def print_tables(tables: Any) -> None:
-    """Prints tables as text."""
+def print_tables(tables: Iterable[Table], formats: Sequence[str] = ("txt",)) -> None:
+    """Prints tables in these formats."""
     from dialbench.reporting.formats.render import render
 
-    table: Table
     for table in tables:
-        print_text(render(table, "txt"))
+        for format in formats:
+            print_text(render(table, format))
 
 
 def print_files(files: Iterable[Path]) -> None:

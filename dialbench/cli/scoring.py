@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from dialbench.cli.options import (
     stated,
 )
 from dialbench.errors import InputError
-from dialbench.scoring.options import ScoringOptions
+from dialbench.reporting.formats.names import PLOTS
+from dialbench.reporting.options import ReportOptions
+from dialbench.scoring.options import InputOptions, ScoringOptions
 
 _train = click.option(
     "--train",
@@ -26,8 +29,12 @@ _train = click.option(
 )
 
 
+_MARKS = ("formats", "alpha", "correction", "baseline", "standalone", "conversations")
+
+
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@declared(InputOptions)
 @declared(ScoringOptions)
 @click.option(
     "--convention",
@@ -38,10 +45,16 @@ _train = click.option(
 @click.option(
     "--paired-with",
     type=click.Path(path_type=Path),
-    metavar="BASE.jsonl",
+    metavar="FILE",
     help="Test every file's difference from these responses to the same contexts.",
 )
-@click.option("--corpus", metavar="NAME", help="What the responses answer.")
+@declared(ReportOptions, *_MARKS)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Write tables, plots and the page there.  [default: with --standalone reports]",
+)
 @click.option(
     "--shards",
     type=click.Path(path_type=Path, file_okay=False),
@@ -55,46 +68,84 @@ def score(
     convention: str | None,
     train: str | None,
     paired_with: Path | None,
-    corpus: str | None,
+    out: Path | None,
     shards: Path | None,
     data: Path | None,
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Score finished responses, one JSONL FILE a system."""
-    given = stated(paired_with=paired_with, corpus=corpus, shards=shards, **options)
+    """Score finished responses, one FILE a system, and make a table of them.
+
+    A FILE is text with a response a line, CSV, TSV or JSON lines, also as .gz or .xz; - is standard
+    input. The same line of every file answers the same context.
+    """
+    inputs, marks, chosen = (
+        {name: options[name] for name in names if options.get(name) is not None}
+        for names in (_names(InputOptions), _MARKS, _names(ScoringOptions))
+    )
     resources = stated(train=train, data=data)
     if convention:
-        for_papers = {name: given.pop(name) for name in ("vectors", "nli") if name in given}
-        _refuse("--convention", given)
-        _score_under(convention, files, resources | for_papers, as_json)
+        for_papers = {name: chosen.pop(name) for name in ("vectors", "nli") if name in chosen}
+        _refuse("--convention", stated(paired_with=paired_with, shards=shards, out=out, **marks))
+        _refuse("--convention", chosen)
+        _score_under(convention, files, InputOptions(**inputs), resources | for_papers, as_json)
         return
-    if given.get("metrics") == ("all",):
+    if chosen.get("metrics") == ("all",):
         from dialbench.metrics import registry
 
-        given["metrics"] = registry.names()
+        chosen["metrics"] = registry.names()
     if shards:
-        _refuse("--shards", stated(paired_with=paired_with))
-        _write_shards(files, {**resources, **given}, as_json)
-        return
-    from dialbench.scoring.score import score as score_files
+        _refuse("--shards", stated(paired_with=paired_with, out=out, **marks))
+        _write_shards(files, shards, InputOptions(**inputs), {**resources, **chosen}, as_json)
+    elif as_json:
+        from dialbench.scoring.score import score as score_files
 
-    _print_reports(score_files(files, **resources, **given), as_json)
-
-
-def _print_reports(reports: list[dict[str, Any]], as_json: bool) -> None:
-    if as_json:
+        _refuse("--json", stated(out=out, **marks))
+        reports = score_files(files, paired_with=paired_with, **inputs, **resources, **chosen)
         print_json(reports[0] if len(reports) == 1 else reports)
-        return
-    from dialbench.reporting.tables.scores import comparison_of, table_of
-
-    print_tables([table_of(reports), *(comparison_of(r) for r in reports if "compared" in r)])
+    else:
+        _report(files, inputs, marks, out, {"paired_with": paired_with, **resources, **chosen})
 
 
-def _write_shards(files: tuple[Path, ...], options: dict[str, Any], as_json: bool) -> None:
+def _names(kind: type) -> list[str]:
+    return [field.name for field in dataclasses.fields(kind)]
+
+
+def _report(
+    files: tuple[Path, ...],
+    inputs: dict[str, Any],
+    marks: dict[str, Any],
+    out: Path | None,
+    arguments: dict[str, Any],
+) -> None:
+    """Prints the table in the chosen formats, or as text where files are written."""
+    from dialbench.scoring.table import score_report
+
+    if marks.get("standalone"):
+        out = out or Path("reports")
+        marks.setdefault("formats", ("tex",))
+    printed = marks.get("formats", ("txt",)) if out is None else ("txt",)
+    for name in printed:
+        if name in PLOTS:
+            raise InputError(
+                f"{name} is no format to print", where="--format", hint="Name a folder with --out."
+            )
+    options = ReportOptions(**marks)
+    tables, written = score_report(files, InputOptions(**inputs), options, out=out, **arguments)
+    print_tables(tables, printed)
+    print_files(written)
+
+
+def _write_shards(
+    files: tuple[Path, ...],
+    folder: Path,
+    inputs: InputOptions,
+    options: dict[str, Any],
+    as_json: bool,
+) -> None:
     from dialbench.scoring.shards import write
 
-    written = list(write(files, options.pop("shards"), **options))
+    written = list(write(files, folder, inputs=inputs, **options))
     if as_json:
         print_json(list(map(str, written)))
     else:
@@ -107,17 +158,28 @@ def _write_shards(files: tuple[Path, ...], options: dict[str, Any], as_json: boo
 @json_option
 def merge(shards: tuple[Path, ...], system: str | None, as_json: bool) -> None:
     """Score the responses of SHARDS, which `score --shards` wrote, as if in one file."""
-    from dialbench.scoring.shards import merge as merge_shards
+    from dialbench.scoring.score import report_of
+    from dialbench.scoring.shards import merge_scores
 
-    _print_reports([merge_shards(shards, system)], as_json)
+    called, corpus, scores = merge_scores(shards, system)
+    if as_json:
+        print_json(report_of(called, corpus, scores))
+        return
+    from dialbench.scoring.table import result_of, table_of
+
+    print_tables([table_of([result_of(called, corpus, scores)], list(scores))])
 
 
 def _score_under(
-    convention: str, files: tuple[Path, ...], resources: dict[str, Any], as_json: bool
+    convention: str,
+    files: tuple[Path, ...],
+    inputs: InputOptions,
+    resources: dict[str, Any],
+    as_json: bool,
 ) -> None:
     from dialbench.scoring.conventions import remarks, score_under
 
-    reports = score_under([convention], files, **resources)
+    reports = score_under([convention], files, inputs=inputs, **resources)
     if as_json:
         print_json(reports[0] if len(reports) == 1 else reports)
         return

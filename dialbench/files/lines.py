@@ -6,14 +6,18 @@ import gzip
 import io
 import lzma
 import os
+import sys
 import zlib
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import IO
 
 from dialbench.errors import InputError
 
 PACKED = (".xz", ".gz")
+STDIN = Path("-")
+"""Stands for standard input."""
 _BOM = b"\xef\xbb\xbf"
 _MAX_LINE_BYTES = 1 << 24
 _DAMAGED = (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error)
@@ -25,7 +29,7 @@ def raw_lines(path: Path, *, where: str = "") -> Iterator[tuple[int, bytes]]:
     Files whose name ends in .xz or .gz are unpacked on the way; a byte-order mark is taken off.
 
     Args:
-        path: the file.
+        path: the file; `STDIN` is standard input, which can be read once.
         where: the argument that named it, for the error if it cannot be read.
 
     Raises:
@@ -33,7 +37,7 @@ def raw_lines(path: Path, *, where: str = "") -> Iterator[tuple[int, bytes]]:
     """
     number = 0
     try:
-        with open_file(path) as raw, _unpacked(raw, path.suffix) as file:
+        with _open_input(path) as raw, _unpacked(raw, path.suffix) as file:
             # A few bytes of a packed file may stand for a line that no memory holds.
             for number, line in enumerate(
                 iter(lambda: file.readline(_MAX_LINE_BYTES + 1), b""), start=1
@@ -84,6 +88,10 @@ def require_file(path: Path) -> Path:
     if path.exists() and not path.is_file():
         raise OSError("it is not a plain file")
     return path
+
+
+def _open_input(path: Path) -> AbstractContextManager[IO[bytes]]:
+    return nullcontext(sys.stdin.buffer) if path == STDIN else open_file(path)
 
 
 def _unpacked(file: IO[bytes], suffix: str) -> IO[bytes]:

@@ -85,9 +85,14 @@ def read_response_lines(path: Path, *, where: str = "") -> Iterator[ResponseLine
         InputError: naming file and line: not readable, not such an object, an id for the second
             time, or no response in the whole file.
     """
+    yield from parse_response_lines(raw_lines(path, where=where), path)
+
+
+def parse_response_lines(lines: Iterable[tuple[int, bytes]], path: Path) -> Iterator[ResponseLine]:
+    """What `read_response_lines` gives, of numbered lines that were read from `path`."""
     first_lines: dict[str, int] = {}
     empty = True
-    for number, line in raw_lines(path, where=where):
+    for number, line in lines:
         if not line.strip():
             continue
         empty = False
@@ -113,31 +118,6 @@ def read_response_lines(path: Path, *, where: str = "") -> Iterator[ResponseLine
         )
     if empty:
         raise InputError("there are no responses in this file", where=str(path), hint=_FORM)
-
-
-def read_plain(path: Path, *, where: str = "") -> Iterator[ResponseLine]:
-    """The lines of a text file as responses without id or context; .xz and .gz are unpacked.
-
-    An empty line is an empty response.
-
-    Args:
-        path: the file.
-        where: the argument that named it, for the error if it cannot be read.
-
-    Raises:
-        InputError: the file is not readable, or a line is not UTF-8.
-    """
-    for number, line in raw_lines(path, where=where):
-        location = f"{path}:{number}"
-        try:
-            text = line.rstrip(b"\r\n").decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise InputError(
-                f"byte {error.start + 1} of the line is not UTF-8",
-                where=location,
-                hint="Save the file as UTF-8.",
-            ) from None
-        yield ResponseLine(location, number, None, None, (), (), text)
 
 
 def read_responses(path: Path) -> Iterator[ExampleResponses]:

@@ -85,9 +85,12 @@ def human_table(
     Means of ratings are marked.
 
     Raises:
-        InputError: no judgement belongs to it, a rating is not on its scale, or `alpha` or
-            `correction` cannot be used.
+        InputError: no judgement belongs to it, a rating is not on its scale, or an option cannot
+            be used.
     """
+    if options.baseline is not None:
+        what = "means of judgements are tested against the best alone"
+        raise InputError(what, where="--baseline", hint="Leave it out.")
     rules = Rules.of(options, table.p_threshold)
     by_question = JudgementTable(judgements)
     sections = {

@@ -29,20 +29,9 @@ DEFAULT = (
     "ue",
     "ue-soft",
 )
-"""The metrics of a run that names none, in the order of their columns."""
-SCORED = (
-    *DEFAULT,
-    *(f"intra-dist-{n}" for n in (1, 2)),
-    *(f"ead-{n}" for n in (1, 2)),
-    *(f"ent-{n}" for n in (1, 2, 3, 4)),
-    "self-bleu",
-    "novelty",
-    "generic-rate",
-    "cider",
-)
-"""Those of finished responses: those that need no model but the judge, without papers' variants."""
+"""The metrics of a run or a scoring that names none, in the order of their columns."""
 WITHIN = (*(f"within-dist-{n}" for n in (1, 2)), "within-self-bleu")
-"""Those added to either where several responses to a context were drawn."""
+"""Those added where several responses to a context were drawn."""
 
 
 def _declared() -> Iterator[MetricInfo]:

@@ -23,6 +23,8 @@ class ReportOptions:
         alpha: level of significance of the marks; None: a paper's where its table is made again,
             else `DEFAULT_ALPHA`.
         correction: "holm" adjusts p-values for the several comparisons within a column.
+        baseline: label of the row, or name of the system, that stars compare with; None: the best
+            of each column.
         printed: whether a paper's values stand beside ours; without them several corpora stand
             side by side, as in the paper.
         standalone: whether every table is typeset as a PDF too, which needs TeX.
@@ -36,6 +38,7 @@ class ReportOptions:
             f"  [default: {','.join(FORMATS)}]",
             "NAMES",
             FORMATS,
+            ("--format",),
         ),
     ] = FORMATS
     alpha: Annotated[
@@ -47,6 +50,10 @@ class ReportOptions:
     correction: Annotated[
         Correction, Help("How to correct for many comparisons in a column.  [default: none]")
     ] = "none"
+    baseline: Annotated[
+        str | None,
+        Help("Row that the others are tested against.  [default: the best of each column]", "ROW"),
+    ] = None
     printed: Annotated[
         bool, Help("Write a suite's table without the paper's values, in the paper's shape.")
     ] = True

@@ -14,14 +14,14 @@ from typing import Any
 from dialbench.corpora.training_text import training_split
 from dialbench.errors import UnknownName
 from dialbench.files.folders import data_folder
-from dialbench.files.responses import read_responses
 from dialbench.metrics.diversity import Denominator
 from dialbench.metrics.meteor15 import MeteorProgram
 from dialbench.records import Score, Split
 from dialbench.scoring.evaluation import score_responses
-from dialbench.scoring.options import ScoringOptions
+from dialbench.scoring.options import InputOptions, ScoringOptions
 from dialbench.scoring.resources import build_metrics
-from dialbench.scoring.score import plain, system_of
+from dialbench.scoring.score import plain
+from dialbench.scoring.sources import Sources
 
 _Recipe = tuple[str, Denominator]
 
@@ -169,8 +169,9 @@ def find(name: str, *, where: str = "--convention") -> Convention:
 
 def score_under(
     names: Iterable[str],
-    files: Iterable[str | Path],
+    files: Sequence[str | Path],
     *,
+    inputs: InputOptions | None = None,
     vectors: str | Path | None = None,
     train: Split | str | Path | None = None,
     data: str | Path | None = None,
@@ -182,6 +183,7 @@ def score_under(
     Args:
         names: the conventions.
         files: the files; each is one system, called by the stem of its name.
+        inputs: what they answer, where they do not say it.
         vectors: a file of word vectors.
         train: training text for word vectors where no file is given: a split, the name of a
             corpus or a file of conversations.
@@ -219,12 +221,12 @@ def score_under(
         for recipe, measures in _needed(chosen).items()
     }
     reports = []
-    for file in map(Path, files):
+    for source in Sources(files, inputs or InputOptions(), data).systems:
         scores = {
-            recipe: score_responses(read_responses(file), metrics)
+            recipe: score_responses(source.responses(), metrics)
             for recipe, metrics in built.items()
         }
-        reports += [_report(file, convention, scores) for convention in chosen]
+        reports += [_report(source.system, convention, scores) for convention in chosen]
     return reports
 
 
@@ -238,14 +240,14 @@ def _needed(chosen: Sequence[Convention]) -> dict[_Recipe, list[str]]:
 
 
 def _report(
-    file: Path, convention: Convention, scores: dict[_Recipe, dict[str, Score]]
+    system: str, convention: Convention, scores: dict[_Recipe, dict[str, Score]]
 ) -> dict[str, Any]:
     metrics = {
         column.title: plain(scores[convention.recipe(column)][column.measure])
         | {"measure": column.measure, "percent": column.percent}
         for column in convention.columns
     }
-    return {"system": system_of(file), "convention": convention.name, "metrics": metrics}
+    return {"system": system, "convention": convention.name, "metrics": metrics}
 
 
 def remarks(names: Iterable[str]) -> Iterator[str]:

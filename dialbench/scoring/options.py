@@ -75,3 +75,52 @@ class ScoringOptions:
         for name in _PATHS:
             path = getattr(self, name)
             object.__setattr__(self, name, None if path is None else str(path))
+
+
+@dataclass(frozen=True)
+class InputOptions:
+    """What finished responses answer, where their own files do not say it.
+
+    Attributes:
+        references: files with a line for every response; several references to each, or files.
+        contexts: a file with a line for every response.
+        column: of the responses in tables.
+        corpus: whose test split the responses answer, in its order or by its ids. It is read
+            where neither `references` nor `contexts` are named and a file has none of its own.
+    """
+
+    references: Annotated[
+        Sequence[str | Path] | str | Path,
+        Help(
+            "References, a line for every response; several between tabs, or in several files.",
+            "FILES",
+        ),
+    ] = ()
+    contexts: Annotated[
+        str | Path | None,
+        Help("Contexts, a line for every response; turns between tabs, __eou__ or |||.", "FILE"),
+    ] = None
+    column: Annotated[
+        str | None,
+        Help("Column of the responses in CSV and TSV files.  [default: called so]", "NAME"),
+    ] = None
+    corpus: Annotated[
+        str | None,
+        Help(
+            "Corpus whose test split is answered, in its order, where files give neither"
+            " references nor contexts.",
+            "NAME|FILE.jsonl",
+        ),
+    ] = None
+
+    @property
+    def files(self) -> tuple[str | Path, ...]:
+        """The files that are named."""
+        named = (*self.reference_files, self.contexts)
+        return tuple(file for file in named if file is not None)
+
+    @property
+    def reference_files(self) -> tuple[str | Path, ...]:
+        """The files of references."""
+        files = self.references
+        return (files,) if isinstance(files, str | Path) else tuple(files)

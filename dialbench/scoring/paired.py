@@ -7,24 +7,25 @@ from pathlib import Path
 from typing import Any
 
 from dialbench.errors import InputError
-from dialbench.files.responses import ResponseLine, read_response_lines, with_ids
+from dialbench.files.responses import ResponseLine
 from dialbench.metrics.base import Metric, read
 from dialbench.metrics.formulas import FORMULAS
 from dialbench.metrics.texts import Texts
 from dialbench.records import Score
 from dialbench.scoring.evaluation import score_statistics
+from dialbench.scoring.sources import Source
 from dialbench.stats.compare import compare
 
 _SAME = "Compare responses to the same examples in the same order."
 
-Answered = list[ResponseLine]
 
-
-def compared(file: Path, base: Path, metrics: Sequence[Metric[Any]]) -> dict[str, dict[str, Any]]:
+def compared(
+    source: Source, base: Source, metrics: Sequence[Metric[Any]]
+) -> dict[str, dict[str, Any]]:
     """How a file of responses differs from another one.
 
     Args:
-        file: the responses.
+        source: the responses.
         base: those that they are compared with.
         metrics: one or more, all with the same tokeniser.
 
@@ -35,9 +36,9 @@ def compared(file: Path, base: Path, metrics: Sequence[Metric[Any]]) -> dict[str
     Raises:
         InputError: the two do not answer the same examples in the same order.
     """
-    ours, theirs = list(read_response_lines(file)), list(read_response_lines(base))
-    _require_same_examples(file, ours, base, theirs)
-    a, b = (read(with_ids(side), metrics) for side in (ours, theirs))
+    if error := mismatch(source, base):
+        raise error
+    a, b = (read(side.responses(), metrics) for side in (source, base))
     found: dict[str, dict[str, Any]] = {}
     for metric in metrics:
         x, y = (_score(metric, side) for side in (a, b))
@@ -45,7 +46,7 @@ def compared(file: Path, base: Path, metrics: Sequence[Metric[Any]]) -> dict[str
         if result["difference"]["value"] is None:
             # The tests give 1 where nothing pairs up.
             result |= {"p": None, "wilcoxon": None}
-            result["reason"] = _missing_reason((file, x.reason), (base, y.reason))
+            result["reason"] = _missing_reason((source.path, x.reason), (base.path, y.reason))
         elif result["p"] is None:
             result["reason"] = "the metric says nothing of parts of a set, which tests need"
         found[metric.name] = result
@@ -65,15 +66,18 @@ def _missing_reason(*sides: tuple[Path, str]) -> str:
     return "; ".join(f"{reason} in {path}" for path, reason in sides if reason)
 
 
-def _require_same_examples(file: Path, ours: Answered, base: Path, theirs: Answered) -> None:
+def mismatch(source: Source, base: Source) -> InputError | None:
+    """The first place where two files do not answer the same examples; None where they do."""
+    ours, theirs = list(source.lines()), list(base.lines())
     if len(ours) != len(theirs):
-        what = f"it has {len(theirs)} responses where {file} has {len(ours)}"
-        raise InputError(what, where=str(base), hint=_SAME)
+        what = f"it has {len(theirs)} responses where {source.path} has {len(ours)}"
+        return InputError(what, where=str(base.path), hint=_SAME)
     # A file without any reference may be compared: metrics with references have a reason then.
     referred = all(any(answer.references for answer in side) for side in (ours, theirs))
     for a, b in zip(ours, theirs, strict=True):
         if what := _mismatch(a, b, referred):
-            raise InputError(f"{what} {a.where}", where=b.where, hint=_SAME)
+            return InputError(f"{what} {a.where}", where=b.where, hint=_SAME)
+    return None
 
 
 def _mismatch(a: ResponseLine, b: ResponseLine, referred: bool) -> str:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dialbench.corpora.training_text import training_split
-from dialbench.files.responses import read_response_lines, read_responses
-from dialbench.metrics import registry
+from dialbench.corpora.corpus import Corpus
+from dialbench.corpora.training_text import training_split, whole_training_split
 from dialbench.metrics.base import Metric
 from dialbench.metrics.system import SystemMetric
 from dialbench.records import Score, Split
 from dialbench.scoring.evaluation import score_responses
-from dialbench.scoring.options import ScoringOptions
+from dialbench.scoring.options import InputOptions, ScoringOptions
 from dialbench.scoring.paired import compared
-from dialbench.scoring.resources import build_metrics
+from dialbench.scoring.resources import build_metrics, usual_metrics
+from dialbench.scoring.sources import Source, Sources
 
 STATISTICS = 2
 """Raised when what is stored of scores for intervals and tests changes."""
@@ -36,22 +36,27 @@ def score(
     *,
     train: Split | str | Path | None = None,
     cache: Path | None = None,
-    corpus: str | None = None,
     paired_with: str | Path | None = None,
+    references: str | Path | Sequence[str | Path] = (),
+    contexts: str | Path | None = None,
+    column: str | None = None,
+    corpus: str | None = None,
     **options: Any,
 ) -> list[dict[str, Any]]:
-    """Scores files of responses (JSON lines) and returns plain values.
+    """Scores files of responses and returns plain values.
 
     Args:
-        files: the files; each is one system, called by the stem of its name.
+        files: text, CSV, TSV or JSON lines; each is one system, called by the stem of its name.
         train: training text for novelty, ead-n and, where no file is given, word vectors: a
             split, the name of a corpus or a file of conversations.
         cache: folder for trained word vectors.
-        corpus: what the responses answer, if known.
         paired_with: responses to the same contexts that every file is compared with.
-        options: fields of `ScoringOptions`. Without `metrics` all but those that need a model of
-            sentences and the variants of single papers; those within contexts only where several
-            responses to a context are given.
+        references: as of `InputOptions`, like the next three.
+        contexts: a file of them.
+        column: of the responses in tables.
+        corpus: what is answered.
+        options: fields of `ScoringOptions`. Without `metrics` those of a run; those within
+            contexts only where several responses to a context are given.
 
     Returns:
         For each file `{"system", "corpus", "metrics": {name: {"value", "signature", "n",
@@ -63,54 +68,86 @@ def score(
         InputError: a file, name or argument cannot be used.
         TypeError: there is no option of a name in `options`.
     """
-    chosen = for_files(files, **options)
-    built = build_metrics(chosen, training_split(train, chosen.data), cache)
-    reports = [_report(Path(file), built, corpus) for file in files]
-    if paired_with is not None:
-        base = Path(paired_with)
-        for file, report in zip(map(Path, files), reports, strict=True):
-            report |= {"paired_with": system_of(base), "compared": compared(file, base, built)}
+    inputs = InputOptions(references, contexts, column, corpus)
+    scoring = FileScoring.of(files, inputs, train, cache, paired_with, **options)
+    reports = [report_of(s.system, corpus, scoring.scores(s)) for s in scoring.systems]
+    if base := scoring.base:
+        for source, report in zip(scoring.systems, reports, strict=True):
+            differences = compared(source, base, scoring.metrics)
+            report |= {"paired_with": base.system, "compared": differences}
     return reports
 
 
-def for_files(files: Iterable[str | Path], **options: Any) -> ScoringOptions:
+@dataclass(frozen=True)
+class FileScoring:
+    """Files of responses with the metrics that they are scored in.
+
+    Attributes:
+        systems: the responses of each system.
+        base: those that all are compared with; None where none are named.
+        metrics: all with the same tokeniser.
+        corpus: whose test split is answered, where it was read.
+    """
+
+    systems: Sequence[Source]
+    base: Source | None
+    metrics: Sequence[Metric[Any]]
+    corpus: Corpus | None
+
+    @classmethod
+    def of(
+        cls,
+        files: Sequence[str | Path],
+        inputs: InputOptions,
+        train: Split | str | Path | None = None,
+        cache: Path | None = None,
+        paired_with: str | Path | None = None,
+        **options: Any,
+    ) -> FileScoring:
+        """Reads what the arguments of `score` name.
+
+        Raises:
+            InputError: a file, name or argument cannot be used.
+        """
+        bases = [] if paired_with is None else [paired_with]
+        sources = Sources([*files, *bases], inputs, options.get("data"))
+        systems = sources.systems[: len(files)]
+        chosen = for_sources(systems, **options)
+        text = training_split(train, chosen.data)
+        if text is None and sources.corpus is not None:
+            text = whole_training_split(sources.corpus) or None  # as in a run on this corpus
+        metrics = build_metrics(chosen, text, cache)
+        return cls(systems, sources.systems[-1] if bases else None, metrics, sources.corpus)
+
+    def scores(self, source: Source, *, comparable: bool = False) -> dict[str, Score]:
+        """The scores of a system; see `score_responses` for `comparable`."""
+        return score_responses(source.responses(), self.metrics, comparable=comparable)
+
+
+def for_sources(sources: Iterable[Source], **options: Any) -> ScoringOptions:
     """The options of a scoring of files, the usual metrics of such files named.
 
     Raises:
         InputError: a file cannot be read.
     """
     chosen = ScoringOptions(**options)
-    return replace(chosen, metrics=metrics_for(files)) if chosen.metrics is None else chosen
+    return replace(chosen, metrics=metrics_for(sources)) if chosen.metrics is None else chosen
 
 
-def metrics_for(files: Iterable[str | Path]) -> tuple[str, ...]:
-    """The usual metrics of files of responses; those within contexts if any line has several.
+def metrics_for(sources: Iterable[Source]) -> tuple[str, ...]:
+    """The usual metrics of responses; those within contexts if any line has several.
 
     Raises:
         InputError: a file cannot be read.
     """
-    several = any(
-        answer.alternatives for file in files for answer in read_response_lines(Path(file))
-    )
-    return (*registry.SCORED, *registry.WITHIN) if several else registry.SCORED
-
-
-def _report(file: Path, metrics: Sequence[Metric[Any]], corpus: str | None) -> dict[str, Any]:
-    scores = score_responses(read_responses(file), metrics, comparable=False)
-    return report_of(system_of(file), corpus, scores)
+    several = any(answer.alternatives for source in sources for answer in source.lines())
+    return usual_metrics(2 if several else 1)
 
 
 def report_of(system: str, corpus: str | None, scores: Mapping[str, Score]) -> dict[str, Any]:
     """What `score` says of one system."""
     values = {name: plain(score) for name, score in scores.items()}
     return {"system": system, "corpus": corpus, "metrics": values}
-
-
-def system_of(file: Path) -> str:
-    """What the system of a file of responses is called: the stem of the file's name."""
-    name = file.name.removesuffix(".xz").removesuffix(".gz").removesuffix(".jsonl")
-    # Bytes of a file name that are no UTF-8 stand in it as what no file takes.
-    return name.encode("utf-8", "replace").decode("utf-8")
 
 
 def plain(score: Score) -> dict[str, Any]:

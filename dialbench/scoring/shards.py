@@ -19,16 +19,17 @@ from typing import Any
 
 import numpy as np
 
-from dialbench.corpora.training_text import training_split
 from dialbench.errors import InputError
-from dialbench.files.responses import ResponseLine, read_response_lines
+from dialbench.files.outputs import stem
+from dialbench.files.responses import ResponseLine
 from dialbench.metrics import registry
 from dialbench.metrics.base import Metric, read
 from dialbench.metrics.packed import Shard, load, save
 from dialbench.records import ExampleResponses, Score, Split
 from dialbench.scoring.evaluation import score_statistics
-from dialbench.scoring.resources import build_metrics
-from dialbench.scoring.score import for_files, report_of, system_of
+from dialbench.scoring.options import InputOptions
+from dialbench.scoring.score import FileScoring, report_of
+from dialbench.scoring.sources import Source
 
 _DIGITS = re.compile(r"(\d+)")
 _SAME = "Score all shards with the same options."
@@ -39,7 +40,7 @@ def write(
     folder: Path,
     *,
     train: Split | str | Path | None = None,
-    corpus: str | None = None,
+    inputs: InputOptions | None = None,
     **options: Any,
 ) -> Iterator[Path]:
     """Counts files of responses and writes a shard for each.
@@ -49,7 +50,7 @@ def write(
         folder: where the shards go. Their names end in digits of a checksum of what was counted,
             so that none takes another one's place and the same responses get the same name.
         train: as of `dialbench.score`.
-        corpus: what the responses answer, if known.
+        inputs: what they answer, where they do not say it.
         options: as of `dialbench.score`.
 
     Yields:
@@ -59,16 +60,23 @@ def write(
         InputError: a file, name or argument cannot be used, or a response bears no id.
         StorageError: the disk refuses.
     """
-    chosen = for_files(files, **options)
-    built = build_metrics(chosen, training_split(train, chosen.data))
-    for file in files:
-        shard, checksum = _counted(file, built, corpus)
+    inputs = inputs or InputOptions()
+    scoring = FileScoring.of(files, inputs, train, **options)
+    for source in scoring.systems:
+        shard, checksum = _counted(source, scoring.metrics, inputs.corpus)
         path = folder / f"{shard.system}-{checksum[:12]}.shard"
         save(shard, path)
         yield path
 
 
 def merge(paths: Sequence[Path], system: str | None = None) -> dict[str, Any]:
+    """What `dialbench.scoring.score` says of one file, from `merge_scores`."""
+    return report_of(*merge_scores(paths, system))
+
+
+def merge_scores(
+    paths: Sequence[Path], system: str | None = None
+) -> tuple[str, str | None, dict[str, Score]]:
     """Scores the responses of shards as if they had stood in one file.
 
     They are put in the order of their ids, numbers in ids compared as numbers; that is the test
@@ -80,7 +88,7 @@ def merge(paths: Sequence[Path], system: str | None = None) -> dict[str, Any]:
         system: what the whole is called; None takes the name that all shards bear, if they do.
 
     Returns:
-        What `dialbench.scoring.score` says of one file.
+        What the whole is called, what it answers if known, and its scores.
 
     Raises:
         InputError: a shard cannot be read, differs from the others in corpus or in a signature,
@@ -102,23 +110,25 @@ def merge(paths: Sequence[Path], system: str | None = None) -> dict[str, Any]:
         scores |= {m.name: _unknown(scores[m.name], reason) for m in metrics if m.ordered}
     names = {shard.system for _, shard in shards}
     called = system or (names.pop() if len(names) == 1 else "merged")
-    return report_of(called, whole.corpus, scores)
+    return called, whole.corpus, scores
 
 
-def _counted(file: Path, metrics: Sequence[Metric[Any]], corpus: str | None) -> tuple[Shard, str]:
+def _counted(
+    source: Source, metrics: Sequence[Metric[Any]], corpus: str | None
+) -> tuple[Shard, str]:
     """The shard of a file, and a checksum of all that its lines say."""
     ids: list[str] = []
     checksum = hashlib.sha256()
 
     def noting() -> Iterator[ExampleResponses]:
-        for answer in read_response_lines(file):
+        for answer in source.lines():
             ids.append(_id_of(answer))
             answers = example, *texts = answer.with_example()
             checksum.update(json.dumps([*astuple(example), texts]).encode() + b"\n")
             yield answers
 
     texts = read(noting(), metrics)
-    return Shard.of(system_of(file), corpus, ids, texts, metrics), checksum.hexdigest()
+    return Shard.of(stem(source.path), corpus, ids, texts, metrics), checksum.hexdigest()
 
 
 def _id_of(answer: ResponseLine) -> str:

@@ -13,7 +13,6 @@ from dialbench.errors import InputError, UnknownName
 from dialbench.metrics.base import Dense
 from dialbench.metrics.registry import (
     DEFAULT,
-    SCORED,
     MetricSettings,
     create,
     names,
@@ -153,9 +152,9 @@ def test_every_name_makes_a_metric_of_that_name(every_metric):
     assert all(metric.signature.endswith("|tok:whitespace|v:1") for metric in metrics)
 
 
-def test_the_metrics_of_a_run_are_among_those_of_a_score_and_these_need_no_model_but_a_judge():
-    assert set(DEFAULT) < set(SCORED) < set(names())
-    assert needs(SCORED) == {"vectors", "wordnet", "train", "judge"}
+def test_the_usual_metrics_need_no_model_but_a_judge():
+    assert set(DEFAULT) < set(names())
+    assert needs(DEFAULT) == {"vectors", "wordnet", "judge"}
 
 
 def test_an_unknown_name_is_answered_with_the_nearest():

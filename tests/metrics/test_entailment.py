@@ -172,7 +172,6 @@ def test_without_a_judge_the_reason_says_what_to_do():
 
 def test_labels_and_probabilities_are_usual_and_the_rest_is_asked_for():
     assert registry.needs(NAMES) == {"judge"}
-    assert set(NAMES) & set(registry.DEFAULT) == set(NAMES) & set(registry.SCORED)
     assert [name for name in registry.DEFAULT if name in NAMES] == ["ue", "ue-soft"]
 
 

@@ -95,5 +95,5 @@ def test_a_cell_without_value_is_a_dash_with_its_reason_below(
     said = command("score", file, "--metrics", "length,bleu-1", "--tokenizer", "whitespace").out
     (row,) = (line for line in said.splitlines() if line.startswith("edge "))
     assert row.split()[1:] == ["2.0", "–"]
-    assert f"edge, BLEU-1: {NO_REFERENCE}" in said
+    assert f"Not available: BLEU-1 ({NO_REFERENCE})." in said
     assert "nan" not in said.lower()

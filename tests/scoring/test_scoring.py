@@ -11,16 +11,18 @@ import pytest
 import dialbench
 from dialbench.errors import InputError, UnknownName
 from dialbench.metrics.formulas import FORMULAS
-from dialbench.metrics.registry import SCORED, WITHIN
+from dialbench.metrics.registry import DEFAULT, WITHIN
 from dialbench.metrics.semantic import EmbeddingSentence, SentenceModel
 from dialbench.metrics.wordnet import MISSING
 from dialbench.records import Example, Split
-from dialbench.reporting.tables.scores import table_of
+from dialbench.reporting.options import ReportOptions
 from dialbench.scoring.evaluation import score_responses
-from dialbench.scoring.options import ScoringOptions
+from dialbench.scoring.options import InputOptions, ScoringOptions
 from dialbench.scoring.resources import build_metrics
 from dialbench.scoring.score import metrics_for, score, scoring_key
 from dialbench.scoring.shards import merge, write
+from dialbench.scoring.sources import Sources
+from dialbench.scoring.table import score_report
 from dialbench.stats.folds import blocks, dialogue_numbers, groups
 from dialbench.stats.intervals import mean_interval
 
@@ -84,7 +86,7 @@ def test_files_become_plain_values(tmp_path, vectors, no_wordnet):
     one, two = score(files, vectors=vectors, corpus="lake")
     assert json.loads(json.dumps(one)) == one
     assert (one["system"], one["corpus"], two["system"]) == ("one", "lake", "two")
-    assert list(one["metrics"]) == list(SCORED)
+    assert list(one["metrics"]) == list(DEFAULT)
     dist = one["metrics"]["dist-1"]
     tokens = [w for _, response in PAIRS for w in response.split()]
     assert dist["value"] == len(set(tokens)) / len(tokens)
@@ -371,7 +373,7 @@ def test_metrics_within_contexts_are_scored_where_several_responses_are_given(tm
     path = tmp_path / "several.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     (report,) = score([path])
-    assert list(report["metrics"]) == [*SCORED, *WITHIN]
+    assert list(report["metrics"]) == [*DEFAULT, *WITHIN]
     within, across = report["metrics"]["within-dist-1"], report["metrics"]["dist-1"]
     assert (within["value"], within["n"]) == (pytest.approx(3 / 5), 1)
     assert across["value"] == 1.0
@@ -383,8 +385,9 @@ def test_one_line_with_several_responses_is_enough_wherever_it_stands(tmp_path):
     one = written(tmp_path / "one.jsonl", PAIRS[:2])
     path = tmp_path / "late.jsonl"
     path.write_text('{"response": "a b"}\n{"response": "c", "alternatives": ["d"]}\n', "utf-8")
-    assert metrics_for([one]) == SCORED
-    assert metrics_for([path]) == metrics_for([one, path]) == (*SCORED, *WITHIN)
+    alone, late = Sources([one, path], InputOptions()).systems
+    assert metrics_for([alone]) == DEFAULT
+    assert metrics_for([late]) == metrics_for([alone, late]) == (*DEFAULT, *WITHIN)
 
 
 def test_lines_without_any_id_are_dialogues_called_by_their_numbers(tmp_path):
@@ -514,6 +517,7 @@ def test_what_only_other_systems_need_changes_no_value_and_no_interval():
 def test_the_first_note_names_a_file_that_repeats_itself(tmp_path):
     constant = written(tmp_path / "constant.jsonl", [(e, "so it is .") for e, _ in PAIRS])
     varied = written(tmp_path / "varied.jsonl", PAIRS)
-    found = table_of(score([varied, constant], metrics=["different"]))
+    files = [varied, constant]
+    (found,), _ = score_report(files, InputOptions(), ReportOptions(), metrics=["length"])
     assert found.notes[0] == "constant gave one response to all 90 contexts."
     assert [note for note in found.notes if "gave" in note] == [found.notes[0]]

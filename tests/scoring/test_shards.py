@@ -16,6 +16,7 @@ from dialbench.errors import InputError
 from dialbench.metrics import packed
 from dialbench.metrics.packed import Shard, load, save
 from dialbench.metrics.registry import names
+from dialbench.scoring.options import InputOptions
 from dialbench.scoring.score import score
 from dialbench.scoring.shards import merge, write
 
@@ -25,6 +26,7 @@ FREE = [
     for name in names()
     if not name.startswith(("ue", "emb-", "vendi", "meteor", "novelty", "copy"))
 ]
+DEMO, LAKE = InputOptions(corpus="demo"), InputOptions(corpus="lake")
 ORDERED = ("mtld", "mattr", "mattr-4")
 
 
@@ -169,7 +171,7 @@ def test_the_whole_is_called_as_its_shards_are(tmp_path):
         written(tmp_path / "a" / "hred.jsonl", lines[:3]),
         written(tmp_path / "b" / "hred.jsonl", lines[3:]),
     ]
-    options = {"metrics": ["length"], "corpus": "lake"}
+    options = {"metrics": ["length"], "inputs": InputOptions(corpus="lake")}
     shards = [path for f in files for path in write([f], tmp_path / "one folder", **options)]
     assert len(set(shards)) == 2
     assert {key: merge(shards)[key] for key in ("system", "corpus")} == {
@@ -186,7 +188,7 @@ def test_the_whole_is_called_as_its_shards_are(tmp_path):
     [
         ({}, {"tokenizer": "bert"}, r"b/.*\.shard: length is length\|.*tok:bert.* in .*a/"),
         ({}, {"metrics": ["length", "dist-1"]}, r"dist-1 is dist-1\|.* here and None in"),
-        ({"corpus": "demo"}, {"corpus": "lake"}, r"its corpus is lake, that of .* is demo"),
+        ({"inputs": DEMO}, {"inputs": LAKE}, r"its corpus is lake, that of .* is demo"),
         ({}, {"again": True}, r"b/.*\.shard: id 'test-0-3' is also in .*a/.*\.shard"),
     ],
 )

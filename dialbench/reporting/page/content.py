@@ -86,7 +86,7 @@ def findings(table: Table) -> list[Finding]:
         best = [label for label, cell in cells.items() if cell.best]
         if best:
             others = {label: cell for label, cell in cells.items() if not cell.best}
-            outcome = clean(", ".join(best)), clean(_verdict(others))
+            outcome = clean(", ".join(best)), clean(_verdict(others, table.baseline))
             value = number(cells[best[0]].value, column)
             outcomes.setdefault(outcome, []).append(f"{clean(column.title)} {value}")
     return [Finding(best, tuple(values), verdict) for (best, verdict), values in outcomes.items()]
@@ -119,8 +119,10 @@ def _ranked(table: Table, column: Column) -> list[Row]:
     return [row for row, cell in cells if cell.value is not None]
 
 
-def _verdict(others: Mapping[str, Cell]) -> str:
+def _verdict(others: Mapping[str, Cell], baseline: str) -> str:
     """Which other rows differ significantly; a cell that was not tested has no mark either."""
+    if baseline:
+        return f"stars compare with {baseline}"
     indistinct = [label for label, cell in others.items() if not cell.significant]
     if not others:
         return "there is no other value"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dialbench.records import Cell, Column, Result, Row, Score, Table
 from dialbench.reporting.tables.columns import column_of
 from dialbench.reporting.tables.notes import notes
-from dialbench.reporting.tables.rows import SeedGroup, seed_groups
+from dialbench.reporting.tables.rows import SeedGroup, row_named, seed_groups
 from dialbench.reporting.tables.significance import Marks, Rules, Sample, mark
 
 
@@ -35,7 +35,7 @@ def build(
         corpus_notes: notes by corpus.
     """
     rules = rules or Rules()
-    columns = _by_family([column_of(m) if isinstance(m, str) else m for m in metrics])
+    columns = by_family([column_of(m) if isinstance(m, str) else m for m in metrics])
     by_corpus: dict[str, list[Result]] = {}
     for result in results:
         by_corpus.setdefault(result.job.corpus, []).append(result)
@@ -47,7 +47,7 @@ def build(
     return tables
 
 
-def _by_family(columns: Sequence[Column]) -> list[Column]:
+def by_family(columns: Sequence[Column]) -> list[Column]:
     """The columns with those of one group side by side."""
     order = list(dict.fromkeys(column.group for column in columns))
     return sorted(columns, key=lambda column: order.index(column.group))
@@ -67,7 +67,11 @@ def fill(
         extra_notes: further notes.
     """
     columns = [split for column in table.columns for split in _signature_columns(column, groups)]
-    marks = {c.column.name: c.marks(groups, rules) for c in columns}
+    baseline = None
+    if rules.baseline is not None:
+        baseline = row_named(rules.baseline, groups, where="--baseline")
+        rules = dataclasses.replace(rules, baseline=groups[baseline].label)
+    marks = {c.column.name: c.marks(groups, rules, baseline) for c in columns}
     rows = tuple(
         Row(
             group.label,
@@ -77,7 +81,12 @@ def fill(
         )
         for row, group in enumerate(groups)
     )
-    filled = dataclasses.replace(table, columns=tuple(c.column for c in columns), rows=rows)
+    filled = dataclasses.replace(
+        table,
+        columns=tuple(c.column for c in columns),
+        rows=rows,
+        baseline=rules.baseline or "",
+    )
     return dataclasses.replace(filled, notes=notes(filled, groups, marks, rules, extra_notes))
 
 
@@ -96,12 +105,12 @@ class _SignatureColumn:
             if score.available and score.signature == self.column.signature
         ]
 
-    def marks(self, groups: Sequence[SeedGroup], rules: Rules) -> Marks:
+    def marks(self, groups: Sequence[SeedGroup], rules: Rules, baseline: int | None) -> Marks:
         """The marks of the rows that compete in this column."""
         scores_of = {row: self.scores(group) for row, group in enumerate(groups) if group.ranked}
         samples = {row: Sample.of(scores) for row, scores in scores_of.items() if scores}
         repetitive = [row for row in samples if groups[row].repetitive]
-        return mark(samples, self.column, rules, repetitive)
+        return mark(samples, self.column, rules, repetitive, baseline)
 
     def cell(self, group: SeedGroup, row: int, marks: Marks) -> Cell:
         """The cell of one row in this column."""

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from dialbench.errors import InputError, UnknownName
 from dialbench.records import Result, Score, fingerprint_of
 
 
@@ -78,6 +79,26 @@ def seed_groups(results: Iterable[Result]) -> list[SeedGroup]:
     labels = _labels([row[0] for row in members])
     groups = label_seed_groups(dict(zip(labels, members, strict=True)))
     return sorted(groups, key=lambda group: not group.ranked)
+
+
+def row_named(name: str, groups: Sequence[SeedGroup], *, where: str) -> int:
+    """The number of the row of that label, or of the only row of the system of that name.
+
+    Raises:
+        InputError: there is none, or the system has several rows.
+    """
+    folded = name.casefold()
+    labels = [group.label for group in groups]
+    systems = [group.results[0].job.system for group in groups]
+    for names in (labels, systems):
+        rows = [row for row, known in enumerate(names) if known.casefold() == folded]
+        if len(rows) == 1:
+            return rows[0]
+        if rows:
+            several = ", ".join(labels[row] for row in rows)
+            what = f"{name!r} has several rows: {several}"
+            raise InputError(what, where=where, hint="Name one of them as the table does.")
+    raise UnknownName.of("row", name, dict.fromkeys([*labels, *systems]), where=where)
 
 
 def label_seed_groups(results_by_label: Mapping[str, Sequence[Result]]) -> list[SeedGroup]:

@@ -1,43 +1,24 @@
-"""The table of `dialbench score`: finished responses, one row a file."""
+"""The differences between two files of finished responses, one row a metric."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from dialbench.records import Cell, Column, Row, Table
 from dialbench.reporting.tables.columns import column_of
-from dialbench.reporting.tables.rows import is_repetitive, repetition_note
 from dialbench.reporting.tables.text_table import MINUS
 
 
-def table_of(reports: Sequence[Mapping[str, Any]]) -> Table:
-    """The reports of `dialbench.scoring.score` as a table without marks."""
-    first = reports[0]["metrics"]
-    columns = tuple(_column(name, score["signature"]) for name, score in first.items())
-    rows = tuple(Row(report["system"], _cells(report["metrics"])) for report in reports)
-    notes = [*_repetition_notes(reports)]
-    notes += [f"{column.title}: {column.signature}" for column in columns]
-    notes += [
-        f"{report['system']}, {column_of(name).title}: {score['reason']}"
-        for report in reports
-        for name, score in report["metrics"].items()
-        if score.get("reason")
-    ]
-    return Table("scores", "Scores of finished responses", columns, rows, tuple(notes))
+def comparison_of(system: str, base: str, compared: Mapping[str, Mapping[str, Any]]) -> Table:
+    """The differences between a system and the one it is paired with, a row a metric.
 
-
-def _repetition_notes(reports: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    for report in reports:
-        score = report["metrics"].get("different")
-        if score and score["value"] is not None and is_repetitive(score["value"], score["n"]):
-            yield repetition_note(report["system"], score["value"], score["n"])
-
-
-def comparison_of(report: Mapping[str, Any]) -> Table:
-    """The differences between a report's system and the one it is paired with, a row a metric."""
-    differences = {column_of(name).title: values for name, values in report["compared"].items()}
+    Args:
+        system: its name.
+        base: that of the other.
+        compared: of each metric what `dialbench.scoring.paired.compared` says.
+    """
+    differences = {column_of(name).title: values for name, values in compared.items()}
     rows = [Row(title, _differences(values)) for title, values in differences.items()]
     tests = dict.fromkeys(values["test"] for values in differences.values())
     reasons = (
@@ -51,7 +32,7 @@ def comparison_of(report: Mapping[str, Any]) -> Table:
         "Needed: dialogues to detect this difference at the 5 % level with a power of 80 %.",
         *reasons,
     )
-    caption = f"{report['system']} less {report['paired_with']}"
+    caption = f"{system} less {base}"
     return Table("compared", caption, _COMPARED, tuple(rows), notes)
 
 
@@ -82,18 +63,3 @@ def _differences(compared: Mapping[str, Any]) -> dict[str, Cell]:
 
 def _number(value: Any) -> Cell:
     return Cell(value["value"] if isinstance(value, dict) else value)
-
-
-def _column(name: str, signature: str) -> Column:
-    return dataclasses.replace(column_of(name), signature=signature)
-
-
-def _cells(metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, Cell]:
-    return {
-        name: Cell(
-            score["value"],
-            tuple(score["interval"]) if score["interval"] else None,
-            reason=score.get("reason", ""),
-        )
-        for name, score in metrics.items()
-    }

@@ -22,12 +22,17 @@ from dialbench.stats.significance import holm
 class Rules:
     """When a difference is significant: p below `alpha`, adjusted by `correction` in a column.
 
+    Attributes:
+        baseline: label of the row, or name of the system, that all others are tested against;
+            None: the best of each column.
+
     Raises:
         InputError: one of them cannot be used.
     """
 
     alpha: float = DEFAULT_ALPHA
     correction: Correction = "none"
+    baseline: str | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.alpha < 1:
@@ -41,7 +46,7 @@ class Rules:
     def of(cls, options: ReportOptions, printed: float | None = None) -> Rules:
         """Those of a report; `printed` is the level of a paper, if it names one."""
         alpha = printed or DEFAULT_ALPHA if options.alpha is None else options.alpha
-        return cls(alpha, options.correction)
+        return cls(alpha, options.correction, options.baseline)
 
     @property
     def note(self) -> str:
@@ -51,7 +56,7 @@ class Rules:
             "holm": "corrected within each column after Holm",
         }[self.correction]
         level = f"two-sided p < {self.alpha:g}, {correction}"
-        return f"*: differs from the best of its column ({level})."
+        return f"*: differs from {self.baseline or 'the best of its column'} ({level})."
 
 
 @dataclass(frozen=True)
@@ -110,14 +115,16 @@ def mark(
     column: Column,
     rules: Rules,
     excluded: Collection[int] = (),
+    baseline: int | None = None,
 ) -> Marks:
-    """Compares every row with the best of the column.
+    """Compares every row with the best of the column, or with a baseline.
 
     Args:
         samples: the rows that are compared, by row number.
         column: whose direction says what is better.
         rules: when a difference is significant.
         excluded: rows that are neither best nor second best, whatever their value.
+        baseline: the row that the others are tested against; None: the best.
 
     Returns:
         The marks; none where fewer than two rows compete or nothing is better, and no second best
@@ -130,9 +137,11 @@ def mark(
         return Marks()
     best = _top(competing)
     behind = {row: value for row, value in competing.items() if row not in best}
-    others = [row for row in values if row not in best]
+    against = best if baseline is None else frozenset({baseline})
     tests = {
-        row: _test_against_best(samples[row], [samples[top] for top in best]) for row in others
+        row: _least_different(sample, [samples[other] for other in against if other in samples])
+        for row, sample in samples.items()
+        if row not in against
     }
     tested = {row: outcome for row, outcome in tests.items() if outcome is not None}
     p_values = [test.p for test in tested.values()]
@@ -151,9 +160,9 @@ def compare(a: Sample, b: Sample) -> Test | None:
     return difference_test(a.scores, b.scores, FORMULAS)
 
 
-def _test_against_best(sample: Sample, best: Sequence[Sample]) -> Test | None:
-    """The test against the one of the best that the sample differs from least."""
-    tests = [test for top in best if (test := compare(sample, top)) is not None]
+def _least_different(sample: Sample, others: Sequence[Sample]) -> Test | None:
+    """The test against the one of the others that the sample differs from least."""
+    tests = [test for other in others if (test := compare(sample, other)) is not None]
     return max(tests, key=lambda test: test.p, default=None)
 
 

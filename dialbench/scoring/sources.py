@@ -1,0 +1,174 @@
+"""Files of finished responses, each with the examples that its lines answer."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from dialbench.corpora.base import load_corpus
+from dialbench.corpora.corpus import Corpus
+from dialbench.errors import InputError
+from dialbench.files.lines import STDIN
+from dialbench.files.outputs import has_columns, read_outputs, read_texts, stem
+from dialbench.files.responses import ResponseLine, with_ids
+from dialbench.records import Example, ExampleResponses
+from dialbench.scoring.options import InputOptions
+from dialbench.text.alignment import align
+
+
+@dataclass(frozen=True)
+class Source:
+    """The responses of a system.
+
+    Attributes:
+        system: what it is called: the stem of the file's name, or its path where stems are equal.
+        path: the file.
+        lines: reads its lines, with the contexts and references that were given for all files.
+    """
+
+    system: str
+    path: Path
+    lines: Callable[[], Iterable[ResponseLine]]
+
+    def responses(self) -> Iterator[ExampleResponses]:
+        """Examples and responses, with ids as `with_ids` gives them."""
+        return with_ids(self.lines())
+
+
+class Sources:
+    """Files of responses, one a system.
+
+    Args:
+        files: in any format of `dialbench.files.outputs`; `-` is standard input.
+        options: references, contexts and corpus of those that name none.
+        data: the folder of corpora.
+
+    Attributes:
+        systems: a source for each file.
+        corpus: the corpus of the options where it was read, else None.
+
+    Raises:
+        InputError: a file or option cannot be used, or files and options do not fit together.
+    """
+
+    def __init__(
+        self, files: Sequence[str | Path], options: InputOptions, data: str | Path | None = None
+    ) -> None:
+        self._options, self._data = options, data
+        self.corpus: Corpus | None = None
+        paths = [Path(file) for file in files]
+        _require_one_stdin([*paths, *map(Path, options.files)])
+        if options.column and not any(map(has_columns, paths)):
+            raise InputError(
+                "none of the files is a table",
+                where=f"--column {options.column}",
+                hint="Call tables FILE.csv or FILE.tsv, or leave it out.",
+            )
+        self._examples = _given_examples(options)
+        names = _names(paths)
+        self.systems = [self._source(*pair) for pair in zip(names, paths, strict=True)]
+
+    def _source(self, system: str, path: Path) -> Source:
+        column = self._options.column if has_columns(path) else None
+
+        def read() -> Iterator[ResponseLine]:
+            return read_outputs(path, column)
+
+        if self._examples is not None:
+            lines = _with_examples(list(read()), self._examples, path)
+            return Source(system, path, lambda: lines)
+        by_corpus = self._options.corpus is not None
+        if path.is_file() and not (by_corpus and _is_bare(read())):
+            return Source(system, path, read)  # again and again, so that nothing need be kept
+        kept = list(read())
+        if by_corpus and _is_bare(kept):
+            kept = _of_corpus(kept, self._corpus(), path)
+        return Source(system, path, lambda: kept)
+
+    def _corpus(self) -> Corpus:
+        if self.corpus is None:
+            data = None if self._data is None else Path(self._data)
+            self.corpus = load_corpus(self._options.corpus or "", data=data, test_only=True)
+        return self.corpus
+
+
+def _require_one_stdin(paths: Iterable[Path]) -> None:
+    if sum(path == STDIN for path in paths) > 1:
+        raise InputError(
+            "standard input can be read only once",
+            where="-",
+            hint="Write all but one of them to files.",
+        )
+
+
+def _names(paths: Sequence[Path]) -> list[str]:
+    counts = Counter(stem(path) for path in dict.fromkeys(paths))
+    return [name if counts[name := stem(path)] == 1 else str(path) for path in paths]
+
+
+def _given_examples(options: InputOptions) -> list[Example] | None:
+    """The examples that options name by files, in their order; None where they name none."""
+    columns = [
+        (str(path), read_texts(Path(path), "references")) for path in options.reference_files
+    ]
+    contexts = read_texts(Path(options.contexts), "contexts") if options.contexts else None
+    if not columns and contexts is None:
+        return None
+    sizes = {path: len(texts) for path, texts in columns}
+    sizes |= {} if contexts is None else {str(options.contexts): len(contexts)}
+    (first, size), *others = sizes.items()
+    for path, count in others:
+        if count != size:
+            raise InputError(
+                f"it has {count:,} lines where {first} has {size:,}",
+                where=path,
+                hint="Give one line for every response, in the same order.",
+            )
+    return [
+        Example(
+            str(number + 1),
+            str(number + 1),
+            contexts[number] if contexts else (),
+            tuple(chain.from_iterable(texts[number] for _, texts in columns)),
+        )
+        for number in range(size)
+    ]
+
+
+def _with_examples(
+    lines: Sequence[ResponseLine], examples: Sequence[Example], path: Path
+) -> list[ResponseLine]:
+    """The lines with the examples of their places."""
+    if len(lines) != len(examples):
+        raise InputError(
+            f"{len(lines):,} responses for {len(examples):,} lines of --references or --contexts",
+            where=str(path),
+            hint="Give one response for every line, in order; an empty line is an empty response.",
+        )
+    return [_filled(*pair) for pair in zip(lines, examples, strict=True)]
+
+
+def _of_corpus(lines: Sequence[ResponseLine], corpus: Corpus, path: Path) -> list[ResponseLine]:
+    """The lines with the examples of the test split that they answer, in its order."""
+    examples = list(corpus.test)
+    matched, _ = align(lines, [example.as_context() for example in examples], path)
+    return [_filled(*pair) for pair in zip(matched, examples, strict=True)]
+
+
+def _filled(line: ResponseLine, example: Example) -> ResponseLine:
+    return dataclasses.replace(
+        line,
+        id=example.id,
+        dialogue_id=example.dialogue_id,
+        context=example.context or line.context,
+        references=example.references or line.references,
+    )
+
+
+def _is_bare(lines: Iterable[ResponseLine]) -> bool:
+    """Whether no line says what it answers."""
+    return not any(line.context or line.references for line in lines)

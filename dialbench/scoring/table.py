@@ -1,0 +1,174 @@
+"""Finished responses as a report: the table, marks and notes of runs, from files alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dialbench.corpora.base import name_of
+from dialbench.errors import InputError, UnknownName
+from dialbench.metrics import registry
+from dialbench.metrics.base import Metric
+from dialbench.metrics.settings import MetricSettings
+from dialbench.records import Decoding, Job, Responses, Result, Score, Split, Table
+from dialbench.reporting.options import ReportOptions
+from dialbench.reporting.report import write
+from dialbench.reporting.tables.columns import column_of
+from dialbench.reporting.tables.results import by_family, fill
+from dialbench.reporting.tables.rows import seed_groups
+from dialbench.reporting.tables.scores import comparison_of
+from dialbench.reporting.tables.significance import Rules
+from dialbench.scoring.options import InputOptions
+from dialbench.scoring.paired import compared, mismatch
+from dialbench.scoring.score import FileScoring
+from dialbench.scoring.sources import Source
+
+_GUARD = "different"
+
+
+def score_report(
+    files: Sequence[str | Path],
+    inputs: InputOptions,
+    report: ReportOptions,
+    *,
+    out: Path | None = None,
+    train: Split | str | Path | None = None,
+    cache: Path | None = None,
+    paired_with: str | Path | None = None,
+    **options: Any,
+) -> tuple[list[Table], list[Path]]:
+    """Scores files of responses and makes the table that a run of them would have.
+
+    Rows that do not answer the examples of the first one, or of the baseline, are not ranked.
+
+    Args:
+        files: as of `score`.
+        inputs: what they answer.
+        report: formats and marks.
+        out: where tables, plots and page go; None writes nothing.
+        train: as of `score`, like all below.
+        cache: folder for trained word vectors.
+        paired_with: responses that every file is compared with in a table of its own.
+        options: fields of `ScoringOptions`.
+
+    Returns:
+        The table, one more for each file with `paired_with`, and the files written.
+
+    Raises:
+        InputError: a file, name or argument cannot be used, or the baseline answers other
+            examples.
+        StorageError: the disk refuses.
+    """
+    scoring = FileScoring.of(files, inputs, train, cache, paired_with, **options)
+    rules, corpus = Rules.of(report), name_of(inputs.corpus) if inputs.corpus else ""
+    names = [metric.name for metric in scoring.metrics]
+    guarded = scoring if _GUARD in names else replace(scoring, metrics=_with_guard(scoring.metrics))
+    first = _first(scoring.systems, rules.baseline)
+    results = [_result(guarded, source, first, corpus, rules) for source in scoring.systems]
+    notes = scoring.corpus.notes if scoring.corpus else ()
+    table = table_of(results, names, rules, notes)
+    tables, written = [table if options.get("metrics") else without_empty_columns(table)], []
+    if out is not None:
+        systems = {source.system: source for source in scoring.systems}
+        read = lambda job: _responses(job, systems[job.system])  # noqa: E731
+        written = write(tables, results, out, report, read=read)
+    if base := scoring.base:
+        tables += [
+            comparison_of(source.system, base.system, compared(source, base, scoring.metrics))
+            for source in scoring.systems
+        ]
+    return tables, written
+
+
+def table_of(
+    results: Sequence[Result],
+    names: Sequence[str],
+    rules: Rules | None = None,
+    notes: Sequence[str] = (),
+) -> Table:
+    """The table of scores that belong to no run.
+
+    Args:
+        results: one a system, all of one corpus.
+        names: of the metrics.
+        rules: when a difference is significant.
+        notes: of the corpus.
+    """
+    corpus = results[0].job.corpus
+    caption = f"Automatic evaluation on {corpus}" if corpus else "Scores of finished responses"
+    empty = Table(corpus or "scores", caption, tuple(by_family(list(map(column_of, names)))), ())
+    return fill(empty, seed_groups(results), rules or Rules(), notes)
+
+
+def without_empty_columns(table: Table) -> Table:
+    """The table without metrics that no system has a value in; its notes say why."""
+    valued = [
+        column
+        for column in table.columns
+        if any(row.cells[column.name].value is not None for row in table.rows)
+    ]
+    return replace(table, columns=tuple(valued or table.columns))
+
+
+def result_of(
+    system: str,
+    corpus: str | None,
+    scores: Mapping[str, Score],
+    *,
+    examples: str = "",
+    problem: InputError | None = None,
+) -> Result:
+    """Scores that belong to no run as the result of one.
+
+    Args:
+        system: what it is called.
+        corpus: what it responded to, if known.
+        scores: by metric.
+        examples: names the test set.
+        problem: why it cannot be compared with the others.
+    """
+    answering = {"examples": examples}
+    job = Job(system, corpus or "", 0, Decoding(), "", answering=answering)
+    notes = () if problem is None else (f"not compared: {problem.where}: {problem.what}",)
+    return Result(job, "done", scores, ranked=problem is None, notes=notes)
+
+
+def _with_guard(metrics: Sequence[Metric[Any]]) -> list[Metric[Any]]:
+    # Always counted: a system with hardly any different responses is best of nothing.
+    return [*registry.create([_GUARD], MetricSettings(metrics[0].tokenizer)), *metrics]
+
+
+def _first(systems: Sequence[Source], baseline: str | None) -> Source:
+    """The system whose examples are those of the table."""
+    by_name = {source.system: source for source in systems}
+    if len(by_name) < len(systems):
+        names = [source.system for source in systems]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError("it is named twice", where=twice, hint="Name every file once.")
+    if baseline is None:
+        return systems[0]
+    if baseline not in by_name:
+        raise UnknownName.of("system", baseline, by_name, where="--baseline")
+    return by_name[baseline]
+
+
+def _result(
+    scoring: FileScoring, source: Source, first: Source, corpus: str, rules: Rules
+) -> Result:
+    problem = None if source is first else mismatch(first, source)
+    if problem and rules.baseline:
+        raise problem
+    scores = scoring.scores(source, comparable=len(scoring.systems) > 1)
+    examples = source if problem else first
+    return result_of(source.system, corpus, scores, examples=str(examples.path), problem=problem)
+
+
+def _responses(job: Job, source: Source) -> Responses:
+    examples, texts, alternatives = [], [], []
+    for example, text, *others in source.responses():
+        examples.append(example)
+        texts.append(text)
+        alternatives.append(tuple(others))
+    return Responses(job, examples, texts, 0.0, "", alternatives)

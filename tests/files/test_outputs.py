@@ -1,0 +1,153 @@
+"""Responses, references and contexts in every format that other programs write."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import lzma
+from pathlib import Path
+
+import pytest
+
+from dialbench.errors import InputError
+from dialbench.files.outputs import read_outputs, read_texts, stem
+
+TEXTS = ["yes , it is .", "", 'she said "no" , twice', "ü\u2028mlaut"]
+
+
+def written(path: Path, content: str | bytes) -> Path:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
+    return path
+
+
+def texts(path: Path, column: str | None = None) -> list[str]:
+    return [line.response for line in read_outputs(path, column)]
+
+
+def refusal(path: Path, column: str | None = None) -> str:
+    with pytest.raises(InputError) as caught:
+        texts(path, column)
+    assert caught.value.hint
+    assert "\n" not in caught.value.message
+    return caught.value.message
+
+
+LINES = "".join(f"{text}\n" for text in TEXTS)
+OBJECTS = "".join(json.dumps({"response": text}) + "\n" for text in TEXTS)
+QUOTED = ['"' + text.replace('"', '""') + '"' for text in TEXTS]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.txt", LINES),
+        ("a.txt", LINES.replace("\n", "\r\n")),
+        ("a.txt", "\ufeff" + LINES),
+        ("a.txt.xz", lzma.compress(LINES.encode())),
+        ("a.txt.gz", gzip.compress(LINES.encode())),
+        ("a.out", LINES),
+        ("a", OBJECTS),
+        ("a.jsonl", OBJECTS),
+        ("a.csv", "n,prediction\n" + "".join(f"1,{text}\n" for text in QUOTED)),
+        ("a.csv", "ours\n" + "".join(f"{text}\n" for text in QUOTED)),
+        ("a.csv.gz", gzip.compress(("n,Hyp\n" + "".join(f"1,{t}\n" for t in QUOTED)).encode())),
+        ("a.tsv", "n\tModel output\n" + "".join(f"1\t{text}\n" for text in QUOTED)),
+    ],
+)
+def test_the_same_responses_from_every_format(tmp_path, name, content):
+    path = written(tmp_path / name, content)
+    assert texts(path) == TEXTS
+    assert stem(path) == "a.out"[: 5 if name == "a.out" else 1]
+
+
+def test_standard_input_is_text_or_json_lines(monkeypatch):
+    for content in (LINES, OBJECTS):
+        stream = io.TextIOWrapper(io.BytesIO(content.encode()), "utf-8")
+        monkeypatch.setattr("sys.stdin", stream)
+        assert texts(Path("-")) == TEXTS
+    assert stem(Path("-")) == "stdin"
+
+
+def test_a_table_gives_ids_contexts_and_references_too(tmp_path):
+    path = written(
+        tmp_path / "a.csv",
+        "id,dialogue_id,context,reference_1,reference_2,response\n"
+        'x,d,hello __eou__ who is it ?,"me\tit is me",,nobody\n',
+    )
+    (line,) = read_outputs(path)
+    assert (line.id, line.dialogue_id, line.response) == ("x", "d", "nobody")
+    assert line.context == ("hello", "who is it ?")
+    assert line.references == ("me", "it is me")
+    assert (line.where, line.number) == (f"{path}:2", 1)
+
+
+def test_a_cell_over_several_lines(tmp_path):
+    path = written(tmp_path / "a.csv", 'response\n"one\ntwo"\nthree\n')
+    lines = list(read_outputs(path))
+    assert [(line.number, line.response) for line in lines] == [(1, "one\ntwo"), (2, "three")]
+    assert lines[1].where == f"{path}:4"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("a.txt", b"one\n\xff\n", "a.txt:2: byte 1 of the line is not UTF-8"),
+        ("a.csv", b"response\n\xff\n", "a.csv:2: byte 1 of the line is not UTF-8"),
+        ("a.txt", '{"response": "x"}\n', "a.txt:1: its name says text, but this line is JSON"),
+        ("a.txt", "", "a.txt: there are no responses"),
+        ("a.csv", "", "a.csv:1: the table has no header"),
+        ("a.csv", "response\n", "a.csv: there are no responses"),
+        ("a.csv", "x,y\n1,2\n", "a.csv:1: none of its columns is called like responses: x, y"),
+        ("a.csv", "response,pred\n1,2\n", "a.csv:1: response, pred may all be the responses"),
+        ("a.csv", "id,response\n1,2\n3\n", "a.csv:3: 1 cells where the header has 2"),
+        ("a.csv", 'response\n"a\n', "a.csv:2: not CSV: unexpected end of data"),
+        ("a.tsv", 'id\tresponse\n1\t"a" b\n', "a.tsv:2: not TSV: "),
+        ("a", '{"response": "x"}\nplain\n', "a:2: not JSON"),
+    ],
+)
+def test_what_cannot_be_read_says_where_and_what_to_do(tmp_path, name, content, complaint):
+    assert refusal(written(tmp_path / name, content)).startswith(f"{tmp_path}/{complaint}")
+
+
+def test_a_column_by_its_name(tmp_path):
+    path = written(tmp_path / "a.csv", "response,ours\nx,y\n")
+    assert texts(path) == ["x"]
+    assert texts(path, "ours") == ["y"]
+    assert "it has no column 'theirs', but response, ours" in refusal(path, "theirs")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("r.txt", "one\ttwo\n\nthree\n"),
+        ("r.jsonl", '["one", "two"]\n[]\n{"references": "three"}\n'),
+        ("r.csv", 'n,ref_1,ref_2\n1,one,two\n2,,\n3,"",three\n'),
+    ],
+)
+def test_references_in_every_format(tmp_path, name, content):
+    path = written(tmp_path / name, content)
+    assert read_texts(path, "references") == [("one", "two"), (), ("three",)]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("c.txt", "one __eou__ two __eou__\nthree\n"),
+        ("c.txt", "one\ttwo\nthree\n"),
+        ("c.txt", "one|||two\nthree\n"),
+        ("c.jsonl", '{"context": ["one", "two"]}\n["three"]\n'),
+        ("c.csv", "id,history\n1,one ||| two\n2,three\n"),
+    ],
+)
+def test_contexts_in_every_format(tmp_path, name, content):
+    path = written(tmp_path / name, content)
+    assert read_texts(path, "contexts") == [("one", "two"), ("three",)]
+
+
+@pytest.mark.parametrize("line", ['{"reference": ["x"]}', "[1]", "[", '"x" "y"'])
+def test_a_line_of_json_without_texts_is_named(tmp_path, line):
+    path = written(tmp_path / "r.jsonl", f'["fine"]\n{line}\n')
+    with pytest.raises(InputError, match=r"r\.jsonl:2: .*Write \[") as caught:
+        read_texts(path, "references")
+    assert "\n" not in caught.value.message
