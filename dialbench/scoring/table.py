@@ -22,10 +22,12 @@ from dialbench.reporting.tables.scores import comparison_of
 from dialbench.reporting.tables.significance import Rules
 from dialbench.scoring.options import InputOptions
 from dialbench.scoring.paired import compared, mismatch
+from dialbench.scoring.profile import profile
 from dialbench.scoring.score import FileScoring
 from dialbench.scoring.sources import Source
 
 _GUARD = "different"
+_NO_CORPUS = "scores"
 
 
 def score_report(
@@ -71,9 +73,7 @@ def score_report(
     table = table_of(results, names, rules, notes)
     tables, written = [table if options.get("metrics") else without_empty_columns(table)], []
     if out is not None:
-        systems = {source.system: source for source in scoring.systems}
-        read = lambda job: _responses(job, systems[job.system])  # noqa: E731
-        written = write(tables, results, out, report, read=read)
+        written = _written(tables, results, scoring.systems, out, report)
     if base := scoring.base:
         tables += [
             comparison_of(source.system, base.system, compared(source, base, scoring.metrics))
@@ -97,8 +97,9 @@ def table_of(
         notes: of the corpus.
     """
     corpus = results[0].job.corpus
-    caption = f"Automatic evaluation on {corpus}" if corpus else "Scores of finished responses"
-    empty = Table(corpus or "scores", caption, tuple(by_family(list(map(column_of, names)))), ())
+    known = f"Automatic evaluation on {corpus}"
+    caption = "Scores of finished responses" if corpus == _NO_CORPUS else known
+    empty = Table(corpus, caption, tuple(by_family(list(map(column_of, names)))), ())
     return fill(empty, seed_groups(results), rules or Rules(), notes)
 
 
@@ -130,7 +131,7 @@ def result_of(
         problem: why it cannot be compared with the others.
     """
     answering = {"examples": examples}
-    job = Job(system, corpus or "", 0, Decoding(), "", answering=answering)
+    job = Job(system, corpus or _NO_CORPUS, 0, Decoding(), "", answering=answering)
     notes = () if problem is None else (f"not compared: {problem.where}: {problem.what}",)
     return Result(job, "done", scores, ranked=problem is None, notes=notes)
 
@@ -163,6 +164,22 @@ def _result(
     scores = scoring.scores(source, comparable=len(scoring.systems) > 1)
     examples = source if problem else first
     return result_of(source.system, corpus, scores, examples=str(examples.path), problem=problem)
+
+
+def _written(
+    tables: Sequence[Table],
+    results: Sequence[Result],
+    systems: Sequence[Source],
+    out: Path,
+    report: ReportOptions,
+) -> list[Path]:
+    sources = {source.system: source for source in systems}
+
+    def read(job: Job) -> Responses:
+        return _responses(job, sources[job.system])
+
+    profiled = [replace(result, profile=profile(read(result.job))) for result in results]
+    return write(tables, profiled, out, report, read=read)
 
 
 def _responses(job: Job, source: Source) -> Responses:

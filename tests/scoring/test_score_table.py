@@ -197,7 +197,7 @@ class TestCommand:
         assert said.code == 0
         names = {path.name for path in out.iterdir()}
         assert {"scores.tex", "scores.md", "report.html"} <= names
-        assert "scores-quality-diversity.png" in names
+        assert {"scores-quality-diversity.png", "scores-lengths.png"} <= names
         assert "A" in said.out
 
     @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs TeX")
