@@ -31,6 +31,10 @@ class Progress:
     def warn(self, text: str) -> None:
         """Adds a warning to the notes of every table with this system."""
 
+    def cut_short(self, text: str) -> None:
+        """As `warn`: training ended early, and a run without a deadline will complete it."""
+        self.warn(text)
+
 
 @dataclass(frozen=True)
 class Run:

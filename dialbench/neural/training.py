@@ -144,7 +144,9 @@ class Trainer:
     def fit(self) -> History:
         """Trains until the stopping rule, resuming after the last finished epoch.
 
-        At the run's deadline the current epoch ends early and is validated like any other.
+        At the run's deadline the current epoch ends early and is validated like any other, but not
+        saved: training that goes on without a deadline begins that epoch anew and so ends as if it
+        had never been stopped.
 
         Raises:
             SystemFailed: the loss is not finite, or the deadline came before the first epoch ended.
@@ -155,7 +157,7 @@ class Trainer:
         with torch.random.fork_rng(devices=self._cuda_devices()):
             while self._should_continue() and not self.run.overdue:
                 self._epoch()
-        if self.history.epoch:
+        if self.history.epoch and not self._best_is_unsaved:
             weights, numbers = checkpoint.read(self._best_file)
             checkpoint.restore(self.model, weights, self._best_file)
             if numbers and numbers["epoch"] > self.history.epoch:
@@ -194,6 +196,16 @@ class Trainer:
         """The updates of all epochs."""
         return self.epochs * self.epoch_length
 
+    @property
+    def _ended_early(self) -> bool:
+        """Whether the deadline came within the last epoch."""
+        return self.history.step < self.history.epoch * self.epoch_length
+
+    @property
+    def _best_is_unsaved(self) -> bool:
+        """Whether the best weights are those that the model has now."""
+        return self._ended_early and self.history.best_epoch == self.history.epoch
+
     def _should_continue(self) -> bool:
         waited = self.history.epoch - self.history.best_epoch
         return self.history.epoch < self.epochs and waited < self.config.patience
@@ -218,8 +230,8 @@ class Trainer:
                 where="training",
                 hint="Allow more time, or train fewer systems.",
             )
-        if self._should_continue() or history.step < history.epoch * self.epoch_length:
-            self.run.progress.warn(
+        if self._should_continue() or self._ended_early:
+            self.run.progress.cut_short(
                 f"training was stopped by the deadline in epoch {history.epoch} of at most"
                 f" {self.epochs}, after {history.step:,} updates"
             )
@@ -251,8 +263,10 @@ class Trainer:
         history.curve.append(row)
         if loss < history.best_loss:
             history.best_loss, history.best_epoch = loss, number
-            checkpoint.write(self._best_file, self.model.state_dict(), vars(history))
-        self._save()
+            if not self._ended_early:
+                checkpoint.write(self._best_file, self.model.state_dict(), vars(history))
+        if not self._ended_early:
+            self._save()
 
     def _train_epoch(self, number: int) -> dict[str, float]:
         size, updates = self.config.batch_size, self.epoch_length

@@ -192,6 +192,7 @@ class _WorkerPool:
             worker.store.root,
             worker.device,
             worker.overwrite,
+            worker.deadline,
             threads,
         )
         process = get_context("spawn").Process(target=_serve, args=arguments)
@@ -268,6 +269,7 @@ def _serve(
     root: Path,
     device: str,
     overwrite: Overwrite,
+    deadline: float | None,
     threads: int,
 ) -> None:
     """The main function of a process: does one job after another until the parent ends it."""
@@ -279,7 +281,8 @@ def _serve(
     relay = _Relay(connection)
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _END_SIGNALS)
-        _run_tasks(connection, relay, request, Worker(Store(root), device, relay, overwrite))
+        worker = Worker(Store(root), device, relay, overwrite, deadline=deadline)
+        _run_tasks(connection, relay, request, worker)
     except KeyboardInterrupt:
         raise SystemExit(_EXIT_INTERRUPTED) from None
 

@@ -76,11 +76,13 @@ class JobProgress(Progress):
 
     Attributes:
         notes: the warnings so far, each once, in order.
+        complete: whether no training was cut short.
     """
 
     def __init__(self, board: Display, label: str) -> None:
         self._board, self._label = board, label
         self.notes: list[str] = []
+        self.complete = True
 
     def update(self, stage: str, **numbers: float) -> None:
         """Shows how far `stage` is: epoch, epochs, step, steps, loss, rate (examples a second)."""
@@ -92,6 +94,11 @@ class JobProgress(Progress):
         if text not in self.notes:
             self.notes.append(text)
             self._board.say(f"{self._label}: warning: {text}")
+
+    def cut_short(self, text: str) -> None:
+        """As `warn`; also keeps that training was not completed."""
+        self.complete = False
+        self.warn(text)
 
 
 class Board(Display):

@@ -101,9 +101,15 @@ class Worker:
         """Whether there is something to do for a task."""
         if self.overwrite == "always":
             return True
-        if self.overwrite == "never" and self.store.status(task.job) is not None:
+        status = self.store.status(task.job)
+        if self.overwrite == "never" and status is not None:
             return False
-        return self.store.status(task.job) != "done"
+        return status != "done" or self._is_to_go_on(task.job)
+
+    def _is_to_go_on(self, job: Job) -> bool:
+        """Whether responses are those of a training cut short, which this run is to complete."""
+        answered = self.store.answered(job) if self.deadline is None else None
+        return answered is not None and not answered.complete
 
     def missing_trainings(self, task: Task | None) -> set[str]:
         """Fingerprints of what must still be trained for a task."""
@@ -187,7 +193,8 @@ class Worker:
 
     def _needs_training(self, job: Job) -> bool:
         always = self.overwrite == "always"
-        outdated = always and job.training_fingerprint not in self.state.retrained
+        cut_short = self.deadline is None and self.store.was_cut_short(job)
+        outdated = (always or cut_short) and job.training_fingerprint not in self.state.retrained
         return outdated or not self.store.has_trained(job)
 
     def _train(self, task: Task, progress: JobProgress, deadline: float | None) -> Path:
@@ -218,7 +225,10 @@ class Worker:
         run = self._run(task, progress, fresh=self.overwrite == "always", base=base)
         adapter.fit(task.dataset.train, task.dataset.valid, replace(run, deadline=deadline))
         notes += progress.notes
-        store.commit_trained(job, adapter.save, adapter.facts(), adapter.curve(), notes)
+        complete = progress.complete and not (task.base and store.was_cut_short(task.base.job))
+        store.commit_trained(
+            job, adapter.save, adapter.facts(), adapter.curve(), notes, complete=complete
+        )
         self.state.retrained.add(job.training_fingerprint)
         self.on_trained()
 
@@ -250,7 +260,8 @@ class Worker:
         fresh: bool = False,
         base: Adapter | None = None,
     ) -> Run:
-        folder = self.store.work_folder(task.job, fresh=fresh)
+        start = task.base.job if base and task.base else None
+        folder = self.store.work_folder(task.job, fresh=fresh, base=start)
         settings, data = task.preset.system, task.dataset.data
         return Run(task.job.seed, self.device, folder, settings, progress, base, data)
 

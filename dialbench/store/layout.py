@@ -14,6 +14,7 @@ each scoring are written aside and renamed into place, so each is old or new, ne
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -43,6 +44,7 @@ from dialbench.store.schema import (
 
 _RESPONSES, _JOB, _TRAINED, _LOG = "responses.jsonl", "job.json", "trained.json", "error.log"
 _PROFILE = "profile.json"
+_BASE = ".base.json"
 _REDO_HINT = "Delete its folder or use --overwrite always."
 _WRITTEN_TO = ("trained", "trained/*", "answers", "answers/*", "answers/*/scores")
 
@@ -78,21 +80,25 @@ class Store:
 
     # Trained systems
 
-    def work_folder(self, job: Job, *, fresh: bool = False) -> Path:
-        """The durable folder for checkpoints during training; it goes once the system is kept.
+    def work_folder(self, job: Job, *, fresh: bool = False, base: Job | None = None) -> Path:
+        """The durable folder for checkpoints during training; it goes once that is complete.
 
         Args:
             job: what is trained.
             fresh: whether to begin anew instead of where an earlier training was interrupted.
+            base: what it starts from; it also begins anew where that has other weights by now.
 
         Raises:
             StorageError: the disk refuses.
         """
         folder = self._trained_folder(job) / "work"
+        start = json.dumps(self.weights(base), sort_keys=True) if base else ""
         with storage_errors(folder):
-            if fresh and folder.exists():
+            if folder.exists() and (fresh or (base and _read_start(folder) != start)):
                 shutil.rmtree(folder)
             folder.mkdir(parents=True, exist_ok=True)
+            if start:
+                atomic_write(folder / _BASE, start)
         return folder
 
     def drop_empty_work(self, job: Job) -> None:
@@ -121,6 +127,11 @@ class Store:
         """Whether the system is trained; its files are not looked at."""
         return self._trained_record(job) is not None
 
+    def was_cut_short(self, job: Job) -> bool:
+        """Whether a deadline ended the training of the system before its time."""
+        record = self._trained_record(job)
+        return record is not None and not record.complete
+
     def weights(self, job: Job) -> dict[str, str]:
         """The sha256 of each file of the trained system, compared with the file; {} if untrained.
 
@@ -142,6 +153,8 @@ class Store:
         facts: Mapping[str, Any],
         curve: Sequence[Mapping[str, float]],
         notes: Sequence[str],
+        *,
+        complete: bool = True,
     ) -> None:
         """Keeps a trained system, replacing an older one, and drops its working checkpoints.
 
@@ -151,6 +164,8 @@ class Store:
             facts: what `Adapter.facts` says.
             curve: losses, one mapping an epoch.
             notes: warnings that belong under every table with this system.
+            complete: False where a deadline cut the training short; its working checkpoints stay,
+                so that a later run can go on.
 
         Raises:
             StorageError: the disk refuses.
@@ -166,9 +181,11 @@ class Store:
                 facts=to_json_value(facts),
                 curve=to_json_value(curve),
                 notes=to_json_value(notes),
+                complete=complete,
             )
             write_record(folder / _TRAINED, record)
-        shutil.rmtree(self._trained_folder(job) / "work", ignore_errors=True)
+        if complete:
+            shutil.rmtree(self._trained_folder(job) / "work", ignore_errors=True)
 
     # Responses
 
@@ -236,6 +253,7 @@ class Store:
                 seconds=responses.seconds,
                 device=responses.device,
                 circumstances=to_json_value(circumstances or {}),
+                complete=trained.complete if trained else True,
             )
             change = {
                 "answered": answered,
@@ -429,6 +447,12 @@ def _read_job_record(path: Path) -> JobRecord:
 
 def _sort_key(job: Job) -> tuple[str, str, int, str, str]:
     return job.system, job.corpus, job.seed, str(job.decoding), job.fingerprint
+
+
+def _read_start(work: Path) -> str:
+    """The checksums of the base that a training in this folder started from; "" without a base."""
+    path = work / _BASE
+    return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
 def _slug(name: str, fingerprint: str) -> str:

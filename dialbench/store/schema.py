@@ -66,7 +66,12 @@ class Record(Part):
 
 
 class TrainedRecord(Record):
-    """`trained.json`: a finished system; `files` maps paths below `system/` to their sha256."""
+    """`trained.json`: a finished system.
+
+    Attributes:
+        files: from paths below `system/` to their sha256.
+        complete: False where a deadline cut the training short.
+    """
 
     training_fingerprint: str
     job: JobFields
@@ -74,16 +79,22 @@ class TrainedRecord(Record):
     facts: dict[str, Any]
     curve: list[dict[str, float | None]]
     notes: list[str]
+    complete: bool = True
 
 
 class ResponsesRecord(Part):
-    """How the responses of a job came about."""
+    """How the responses of a job came about.
+
+    Attributes:
+        complete: as of the training of the system that gave them.
+    """
 
     sha256: str
     count: NonNegativeInt
     seconds: float
     device: str
     circumstances: dict[str, Any]
+    complete: bool = True
 
 
 class JobRecord(Record):

@@ -505,6 +505,18 @@ class TestDeadline:
             row["valid_loss"] for row in whole.curve()[:3]
         ]
 
+    @pytest.mark.parametrize("number", [1, 5, 7])
+    def test_without_it_training_goes_on_as_if_never_stopped(
+        self, fit, after_updates, monkeypatch, number
+    ):
+        whole = fit("whole", batch_size=12)
+        with monkeypatch.context():
+            after_updates(number)
+            fit(deadline=100.0, batch_size=12)
+        again = fit(batch_size=12)
+        assert weights(again) == weights(whole)
+        assert again.curve() == whole.curve()
+
     def test_nothing_learnt(self, fit, after_updates):
         after_updates(0)
         with pytest.raises(

@@ -80,7 +80,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("clock")
-def test_a_run_ends_and_the_next_trains_nothing(tmp_path: Path):
+def test_a_run_ends_and_the_next_with_a_deadline_trains_nothing(tmp_path: Path):
     # The first needs a base, which is trained in its name.
     models = f"cvae[layers=1,heads=2,attention=16,{TINY}],seq2seq[hidden=8,{TINY}]"
     request = Request(models=models, limit_train=40, limit_test=4)
@@ -94,8 +94,31 @@ def test_a_run_ends_and_the_next_trains_nothing(tmp_path: Path):
     assert stopped.format(2, 4) in cvae.notes
     assert stopped.format(4, 8) in seq2seq.notes
     before = [Store(tmp_path).weights(result.job) for result in outcome.results]
-    again = run(request, **arguments)
+    again = run(request, deadline=1000.0, **arguments)
     assert [Store(tmp_path).weights(result.job) for result in again.results] == before
+
+
+@pytest.mark.usefixtures("clock")
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_run_without_a_deadline_completes_what_one_cut_short(tmp_path: Path, jobs: int):
+    sizes = "embedding=16,vocabulary=300,epochs=6"
+    models = f"cvae[layers=1,heads=2,attention=16,{sizes}],seq2seq[hidden=8,{sizes}]"
+    request = Request(models=models, limit_train=40, limit_test=4, decodings="greedy,beam:2")
+    cut, whole = tmp_path / "cut", tmp_path / "whole"
+    arguments = {"device": "cpu", "answers_only": True}
+    stopped = run(request, out=cut, deadline=13.0, **arguments)
+    assert not stopped.failed
+    assert all("deadline" in " ".join(result.notes) for result in stopped.results)
+    run(request, out=whole, **arguments)
+    outcome = run(request, out=cut, jobs=jobs, **arguments)
+    for result in outcome.results:
+        stores = Store(cut), Store(whole)
+        completed, undisturbed = (store.weights(result.job) for store in stores)
+        assert completed == undisturbed
+        completed, undisturbed = (store.read_responses(result.job).texts for store in stores)
+        assert completed == undisturbed
+        assert "deadline" not in " ".join(result.notes)
+    assert not list(cut.glob("trained/*/work"))
 
 
 def test_other_processes_keep_the_same_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
