@@ -6,15 +6,16 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dialbench.records import Result, Table
 from dialbench.reporting.formats.names import FORMATS
 from dialbench.reporting.options import ReportOptions
 from dialbench.running import local, processes
+from dialbench.running.options import RunOptions
 from dialbench.running.plan import Plan, Request, comparison_key
-from dialbench.running.progress import Board, Mode
-from dialbench.running.worker import Overwrite, Worker
+from dialbench.running.progress import Board
+from dialbench.running.worker import Worker
 from dialbench.store.layout import Store
 
 if TYPE_CHECKING:
@@ -49,46 +50,36 @@ def run(
     request: Request | None = None,
     *,
     out: Path | str = "results/runs",
-    device: str = "auto",
-    jobs: int | None = 1,
     scoring: ScoringOptions | None = None,
-    overwrite: Overwrite = "missing",
-    progress: Mode = "none",
     formats: Sequence[str] = FORMATS,
-    answers_only: bool = False,
-    deadline: float | None = None,
+    **options: Any,
 ) -> Outcome:
     """Trains, answers, scores, tests and reports; does only what is not done yet.
 
     Args:
         request: systems, corpora, preset, seeds, decodings; by default all on the demo corpus.
         out: the runs folder; tables and plots go to its folder `report`.
-        device: auto, cpu or cuda.
-        jobs: how many go on at once, each in a process of its own that shares the cores with the
-            others; 1 stays in this process, None takes what suits the machine.
         scoring: metrics and their resources.
-        overwrite: whether finished or failed jobs are done again.
-        progress: rich, plain or none.
         formats: as of `report`.
-        answers_only: stop before scoring, which needs more packages than training does.
-        deadline: seconds after which training stops; each system answers with its best epoch.
+        options: fields of `RunOptions`: device, jobs, deadline, overwrite, answers_only, progress.
 
     Returns:
         What it came to; a failed system is a failed result, not an exception.
 
     Raises:
         DialbenchError: the request cannot be met, or the disk refuses.
+        TypeError: there is no option of a name in `options`.
     """
-    request = request or Request()
-    until = None if deadline is None else time.time() + deadline
+    request, chosen = request or Request(), RunOptions(**options)
+    until = None if chosen.deadline is None else time.time() + chosen.deadline
     plan = Plan.of(request)
     store = Store(Path(out))
-    with store.writing(), Board(progress) as board:
+    with store.writing(), Board(chosen.progress) as board:
         for name, reason in plan.skipped.items():
             board.say(f"warning: {name} is skipped: {reason}")
-        scorers = [] if answers_only else _scorers(plan, scoring, request, store, board)
-        worker = Worker(store, _device(device), board, overwrite, deadline=until)
-        _do(plan, request, worker, jobs)
+        scorers = [] if chosen.answers_only else _scorers(plan, scoring, request, store, board)
+        worker = Worker(store, _device(chosen.device), board, chosen.overwrite, deadline=until)
+        _do(plan, request, worker, chosen.jobs)
         for scorer in scorers:
             scorer.score(plan, board)
         results = store.results(None, [task.job for task in plan.tasks])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -51,12 +52,10 @@ LOG_WIDTH = 120
 def check(
     runs: Path,
     baseline: Path,
-    seeds: tuple[int, ...] | None,
     update: bool,
-    keep_texts: bool,
-    texts_from: Path | None,
     markdown: Path | None,
     junit: Path | None,
+    **options: Any,
 ) -> int:
     """Compare finished RUNS with a committed baseline, cell by cell, and explain what moved.
 
@@ -71,18 +70,11 @@ def check(
     from dialbench.checking.wording import summarise
     from dialbench.text.cleaning import clean
 
-    if keep_texts and not update:
+    if options["keep_texts"] and not update:
         raise click.UsageError("--keep-texts says what --update writes: give both")
-    if seeds and update:
+    if options["seeds"] and update:
         raise click.UsageError("--update writes every seed: leave --seeds out")
-    found = compare(
-        runs,
-        baseline=baseline,
-        update=update,
-        texts_from=texts_from,
-        keep_texts=keep_texts,
-        seeds=seeds,
-    )
+    found = compare(runs, baseline=baseline, update=update, **options)
     title, console = str(baseline), Console(soft_wrap=True)
     if not console.is_terminal:
         console.width = LOG_WIDTH

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import UnionType
@@ -62,6 +62,12 @@ def list_of(kind: Callable[[str], Any]) -> Callable[[click.Context, click.Parame
 def stated(**given: Any) -> dict[str, Any]:
     """What the user wrote; the rest is decided elsewhere."""
     return {name: value for name, value in given.items() if value is not None}
+
+
+def stated_of(kind: type, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What the user wrote of the fields of a dataclass."""
+    names = {field.name for field in dataclasses.fields(kind)}
+    return stated(**{name: value for name, value in given.items() if name in names})
 
 
 def declared(kind: type, *names: str) -> Callable[[Command], Command]:

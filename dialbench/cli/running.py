@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 
@@ -18,10 +18,12 @@ from dialbench.cli.options import (
     print_message,
     print_tables,
     stated,
+    stated_of,
 )
 from dialbench.errors import InputError
 from dialbench.reporting.formats.names import FORMATS
 from dialbench.reporting.options import ReportOptions
+from dialbench.running.options import RunOptions
 from dialbench.scoring.options import ScoringOptions
 
 
@@ -36,6 +38,7 @@ from dialbench.scoring.options import ScoringOptions
 )
 @click.option(
     "--corpus",
+    "corpora",
     metavar="NAMES|FILE.jsonl",
     help="Corpora to answer, comma-separated, or a file of one's own.  [default: demo]",
 )
@@ -52,6 +55,7 @@ from dialbench.scoring.options import ScoringOptions
 )
 @click.option(
     "--decoding",
+    "decodings",
     metavar="NAMES",
     help="Decodings, comma-separated, a row each: greedy, sample:t=0.75, top-p:0.9, top-k:40,"
     " beam:5, mmi.  [default: greedy]",
@@ -79,25 +83,6 @@ from dialbench.scoring.options import ScoringOptions
     metavar="K",
     help="Responses to draw for each context.  [default: 1]",
 )
-@click.option(
-    "--device",
-    default="auto",
-    show_default=True,
-    metavar="auto|cpu|cuda",
-    help="Where to train and answer.",
-)
-@click.option(
-    "--jobs",
-    type=POSITIVE,
-    metavar="N",
-    help="Jobs to run at once, a process each.  [default: on a CPU one a core, at most 4]",
-)
-@click.option(
-    "--deadline",
-    type=click.FloatRange(min=0),
-    metavar="SECONDS",
-    help="Stop training after so many seconds and answer with the best epochs.",
-)
 @data_option
 @click.option(
     "--out",
@@ -107,46 +92,9 @@ from dialbench.scoring.options import ScoringOptions
     help="Runs folder; its report goes to its folder `report`.",
 )
 @plugin_option
-@click.option(
-    "--overwrite",
-    type=click.Choice(["never", "missing", "always"]),
-    default="missing",
-    show_default=True,
-    help="Which jobs to run again: none ever started, the unfinished, or all.",
-)
+@declared(RunOptions)
 @declared(ReportOptions, "formats")
-@click.option("--answers-only", is_flag=True, help="Train and respond; score nothing.")
-@click.option(
-    "--progress",
-    type=click.Choice(["rich", "plain", "none"]),
-    default="rich",
-    show_default=True,
-    help="How to show progress.",
-)
-def run(
-    suite: str | None,
-    models: str | None,
-    corpus: str | None,
-    preset: str | None,
-    seeds: tuple[int, ...] | None,
-    decoding: str | None,
-    context_turns: int | None,
-    clean: bool,
-    limit_train: int | None,
-    limit_test: int | Literal["all"] | None,
-    samples: int | None,
-    device: str,
-    jobs: int | None,
-    deadline: float | None,
-    data: Path | None,
-    out: Path,
-    plugins: tuple[Path, ...],
-    overwrite: str,
-    formats: tuple[str, ...] | None,
-    answers_only: bool,
-    progress: str,
-    **options: Any,
-) -> int:
+def run(suite: str | None, out: Path, formats: tuple[str, ...] | None, **options: Any) -> int:
     """Train systems, let them answer, score, test the differences, write tables and plots.
 
     The same command again does only what is missing. With --suite the rows are those of a
@@ -155,40 +103,29 @@ def run(
     from dialbench.bench import run as run_bench
     from dialbench.running.plan import Request
 
-    given = {
-        "preset": preset,
-        "seeds": seeds,
-        "data": data,
-        "context_turns": context_turns,
-        "limit_train": limit_train,
-        "limit_test": limit_test,
-        "clean": clean,
-        "samples": samples,
-        "plugins": plugins,
-    }
+    given = stated_of(Request, options)
     if suite:
-        _refuse_beside_suite(models=models, decoding=decoding)
-        request = Request.of_suite(suite, corpus=corpus, **stated(**given))
+        corpus = given.pop("corpora", None)
+        _refuse_beside_suite(models=given.get("models"), decoding=given.get("decodings"))
+        request = Request.of_suite(suite, corpus=corpus, **given)
     else:
-        rows = {"models": models, "corpora": corpus, "decodings": decoding}
-        request = Request(**stated(**given, **rows))
+        request = Request(**given)
     outcome = run_bench(
         request,
         out=out,
-        device=device,
-        jobs=jobs,
-        scoring=ScoringOptions(**request.scoring | stated(**options)),
-        overwrite=overwrite,  # type: ignore[arg-type]
-        progress=progress,  # type: ignore[arg-type]
+        scoring=ScoringOptions(**request.scoring | stated_of(ScoringOptions, options)),
         formats=formats or FORMATS,
-        answers_only=answers_only,
-        deadline=deadline,
+        **_DEFAULTS | stated_of(RunOptions, options),
     )
     print_tables(outcome.tables)
     print_files(outcome.files)
     for result in outcome.failed:
         print_message(f"{result.status}: {result.job}: {result.reason}")
     return 1 if outcome.failed else 0
+
+
+_DEFAULTS: dict[str, Any] = {"jobs": None, "progress": "rich"}
+"""What the command line chooses where nothing is said, other than Python."""
 
 
 def _refuse_beside_suite(**options: str | None) -> None:
@@ -226,8 +163,6 @@ def _refuse_beside_suite(**options: str | None) -> None:
 def report(
     runs: Path,
     suite: str | None,
-    paper: str | None,
-    table: str | None,
     judgements: Path | None,
     corpus: str | None,
     out: Path,
@@ -238,7 +173,7 @@ def report(
     from dialbench.human.table import human_table_report
     from dialbench.suites.suite import suite_for
 
-    named, chosen = _named(paper, table), stated(**options)
+    named, chosen = _named(options.pop("paper"), options.pop("table")), stated(**options)
     if judgements is not None:
         if named is None or suite or corpus:
             raise InputError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from dialbench.cli.options import (
     print_json,
     print_tables,
     stated,
+    stated_of,
 )
 from dialbench.errors import InputError
 from dialbench.reporting.formats.names import PLOTS
@@ -66,11 +66,8 @@ _MARKS = ("formats", "alpha", "correction", "baseline", "standalone", "conversat
 def score(
     files: tuple[Path, ...],
     convention: str | None,
-    train: str | None,
-    paired_with: Path | None,
     out: Path | None,
     shards: Path | None,
-    data: Path | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -79,11 +76,10 @@ def score(
     A FILE is text with a response a line, CSV, TSV or JSON lines, also as .gz or .xz; - is standard
     input. The same line of every file answers the same context.
     """
-    inputs, marks, chosen = (
-        {name: options[name] for name in names if options.get(name) is not None}
-        for names in (_names(InputOptions), _MARKS, _names(ScoringOptions))
-    )
-    resources = stated(train=train, data=data)
+    resources = stated(train=options.pop("train"), data=options.pop("data"))
+    paired_with = options.pop("paired_with")
+    marks = {name: options[name] for name in _MARKS if options.get(name) is not None}
+    inputs, chosen = stated_of(InputOptions, options), stated_of(ScoringOptions, options)
     if convention:
         for_papers = {name: chosen.pop(name) for name in ("vectors", "nli") if name in chosen}
         _refuse("--convention", stated(paired_with=paired_with, shards=shards, out=out, **marks))
@@ -105,10 +101,6 @@ def score(
         print_json(reports[0] if len(reports) == 1 else reports)
     else:
         _report(files, inputs, marks, out, {"paired_with": paired_with, **resources, **chosen})
-
-
-def _names(kind: type) -> list[str]:
-    return [field.name for field in dataclasses.fields(kind)]
 
 
 def _report(

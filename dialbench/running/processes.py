@@ -22,9 +22,10 @@ from queue import SimpleQueue
 from typing import Any
 
 from dialbench.errors import DialbenchError, InputError
+from dialbench.running.options import Overwrite
 from dialbench.running.plan import Plan, Request, Task
 from dialbench.running.progress import Display
-from dialbench.running.worker import Overwrite, TrainingState, Worker
+from dialbench.running.worker import TrainingState, Worker
 from dialbench.store.layout import Store
 
 _MAX_JOBS = 4

@@ -12,16 +12,16 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Protocol, Self, TextIO
+from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
 from dialbench.adapter import Progress
+from dialbench.running.options import Mode
 from dialbench.text.cleaning import clean
 
 if TYPE_CHECKING:
     from rich.live import Live
     from rich.table import Table
 
-Mode = Literal["rich", "plain", "none"]
 _REFRESH_RATE = 8
 
 

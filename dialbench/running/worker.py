@@ -7,16 +7,14 @@ import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
 
 from dialbench.adapter import Adapter, Run, deadline_of_first
 from dialbench.errors import DialbenchError, SystemFailed
 from dialbench.records import Example, Job, Responses
+from dialbench.running.options import Overwrite
 from dialbench.running.plan import Task
 from dialbench.running.progress import Display, JobProgress
 from dialbench.store.layout import Store
-
-Overwrite = Literal["never", "missing", "always"]
 
 
 @dataclass

@@ -1,0 +1,57 @@
+"""How a run is done: one declaration for the command line and for Python."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from dialbench.errors import InputError
+from dialbench.options import Help
+
+Overwrite = Literal["never", "missing", "always"]
+Mode = Literal["rich", "plain", "none"]
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Where and how far jobs are run, and how that is shown.
+
+    Attributes:
+        device: auto, cpu or cuda.
+        jobs: how many go on at once, each in a process of its own that shares the cores with the
+            others; 1 stays in this process, None takes what suits the machine.
+        deadline: seconds after which training stops; each system answers with its best epoch.
+        overwrite: `missing` does what is not finished, `always` begins anew, `never` leaves alone
+            whatever was ever begun.
+        answers_only: stop before scoring, which needs more packages than training does.
+        progress: rich, plain or none.
+    """
+
+    device: Annotated[str, Help("Where to train and answer.  [default: auto]", "auto|cpu|cuda")] = (
+        "auto"
+    )
+    jobs: Annotated[
+        int | None,
+        Help(
+            "Jobs to run at once, a process each.  [default: on a CPU one a core, at most 4]", "N"
+        ),
+    ] = 1
+    deadline: Annotated[
+        float | None,
+        Help("Stop training after so many seconds and answer with the best epochs.", "SECONDS"),
+    ] = None
+    overwrite: Annotated[
+        Overwrite,
+        Help(
+            "Which jobs to run again: none ever started, the unfinished, or all."
+            "  [default: missing]"
+        ),
+    ] = "missing"
+    answers_only: Annotated[bool, Help("Train and respond; score nothing.")] = False
+    progress: Annotated[Mode, Help("How to show progress.  [default: rich]")] = "none"
+
+    def __post_init__(self) -> None:
+        if self.deadline is not None and not self.deadline >= 0:
+            raise InputError(
+                f"{self.deadline:g} seconds are none", where="--deadline", hint="Give 0 or more."
+            )
