@@ -172,11 +172,9 @@ def score_under(
     files: Sequence[str | Path],
     *,
     inputs: InputOptions | None = None,
-    vectors: str | Path | None = None,
     train: Split | str | Path | None = None,
-    data: str | Path | None = None,
     cache: Path | None = None,
-    nli: str | Path | None = None,
+    **resources: Any,
 ) -> list[dict[str, Any]]:
     """Scores files of responses under one or more papers' conventions.
 
@@ -184,13 +182,10 @@ def score_under(
         names: the conventions.
         files: the files; each is one system, called by the stem of its name.
         inputs: what they answer, where they do not say it.
-        vectors: a file of word vectors.
         train: training text for word vectors where no file is given: a split, the name of a
             corpus or a file of conversations.
-        data: the data folder, for WordNet and corpora; None = $DIALBENCH_DATA or the user cache.
         cache: folder for trained word vectors.
-        nli: the judge of UE: a folder or a name in the local cache of the Hub; None = the
-            embedded one.
+        resources: fields of `ScoringOptions`: vectors, data, nli.
 
     Returns:
         For each file and convention `{"system", "convention", "metrics": {title: {"value",
@@ -201,6 +196,7 @@ def score_under(
         InputError: a file, name or argument cannot be used.
     """
     chosen = [find(name) for name in names]
+    data = resources.get("data")
     # Settled before the first file, so that no column holds both.
     if MeteorProgram.find(data_folder(None if data is None else Path(data))) is None:
         chosen = [convention.without_meteor() for convention in chosen]
@@ -211,9 +207,7 @@ def score_under(
                 metrics=measures,
                 tokenizer=recipe[0],
                 denominator=recipe[1],
-                vectors=vectors,
-                data=data,
-                nli=nli,
+                **resources,
             ),
             split,
             cache,

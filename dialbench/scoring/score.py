@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +37,6 @@ def score(
     train: Split | str | Path | None = None,
     cache: Path | None = None,
     paired_with: str | Path | None = None,
-    references: str | Path | Sequence[str | Path] = (),
-    contexts: str | Path | None = None,
-    column: str | None = None,
-    corpus: str | None = None,
     **options: Any,
 ) -> list[dict[str, Any]]:
     """Scores files of responses and returns plain values.
@@ -51,12 +47,9 @@ def score(
             split, the name of a corpus or a file of conversations.
         cache: folder for trained word vectors.
         paired_with: responses to the same contexts that every file is compared with.
-        references: as of `InputOptions`, like the next three.
-        contexts: a file of them.
-        column: of the responses in tables.
-        corpus: what is answered.
-        options: fields of `ScoringOptions`. Without `metrics` those of a run; those within
-            contexts only where several responses to a context are given.
+        options: fields of `InputOptions` (references, contexts, column, corpus) and of
+            `ScoringOptions`. Without `metrics` those of a run; those within contexts only where
+            several responses to a context are given.
 
     Returns:
         For each file `{"system", "corpus", "metrics": {name: {"value", "signature", "n",
@@ -68,9 +61,10 @@ def score(
         InputError: a file, name or argument cannot be used.
         TypeError: there is no option of a name in `options`.
     """
-    inputs = InputOptions(references, contexts, column, corpus)
+    names = options.keys() & {field.name for field in fields(InputOptions)}
+    inputs = InputOptions(**{name: options.pop(name) for name in names})
     scoring = FileScoring.of(files, inputs, train, cache, paired_with, **options)
-    reports = [report_of(s.system, corpus, scoring.scores(s)) for s in scoring.systems]
+    reports = [report_of(s.system, inputs.corpus, scoring.scores(s)) for s in scoring.systems]
     if base := scoring.base:
         for source, report in zip(scoring.systems, reports, strict=True):
             differences = compared(source, base, scoring.metrics)
@@ -152,10 +146,10 @@ def report_of(system: str, corpus: str | None, scores: Mapping[str, Score]) -> d
 
 def plain(score: Score) -> dict[str, Any]:
     """A score in plain values: value, signature, n, interval and, without a value, the reason."""
-    fields: dict[str, Any] = {
+    values: dict[str, Any] = {
         "value": score.value if score.available else None,
         "signature": score.signature,
         "n": score.n,
         "interval": None if score.interval is None else list(score.interval),
     }
-    return fields | ({"reason": score.reason} if score.reason else {})
+    return values | ({"reason": score.reason} if score.reason else {})

@@ -12,7 +12,7 @@ from dialbench.errors import InputError, UnknownName
 from dialbench.metrics import registry
 from dialbench.metrics.base import Metric
 from dialbench.metrics.settings import MetricSettings
-from dialbench.records import Decoding, Job, Responses, Result, Score, Split, Table
+from dialbench.records import Decoding, Job, Responses, Result, Score, Table
 from dialbench.reporting.options import ReportOptions
 from dialbench.reporting.report import write
 from dialbench.reporting.tables.columns import column_of
@@ -36,9 +36,6 @@ def score_report(
     report: ReportOptions,
     *,
     out: Path | None = None,
-    train: Split | str | Path | None = None,
-    cache: Path | None = None,
-    paired_with: str | Path | None = None,
     **options: Any,
 ) -> tuple[list[Table], list[Path]]:
     """Scores files of responses and makes the table that a run of them would have.
@@ -50,10 +47,7 @@ def score_report(
         inputs: what they answer.
         report: formats and marks.
         out: where tables, plots and page go; None writes nothing.
-        train: as of `score`, like all below.
-        cache: folder for trained word vectors.
-        paired_with: responses that every file is compared with in a table of its own.
-        options: fields of `ScoringOptions`.
+        options: as of `score`: train, cache, paired_with and fields of `ScoringOptions`.
 
     Returns:
         The table, one more for each file with `paired_with`, and the files written.
@@ -63,7 +57,7 @@ def score_report(
             examples.
         StorageError: the disk refuses.
     """
-    scoring = FileScoring.of(files, inputs, train, cache, paired_with, **options)
+    scoring = FileScoring.of(files, inputs, **options)
     rules, corpus = Rules.of(report), name_of(inputs.corpus) if inputs.corpus else ""
     names = [metric.name for metric in scoring.metrics]
     guarded = scoring if _GUARD in names else replace(scoring, metrics=_with_guard(scoring.metrics))
@@ -130,7 +124,8 @@ def result_of(
         examples: names the test set.
         problem: why it cannot be compared with the others.
     """
-    answering = {"examples": examples}
+    count = max((score.n for score in scores.values()), default=0)
+    answering = {"data": examples, "examples": count}
     job = Job(system, corpus or _NO_CORPUS, 0, Decoding(), "", answering=answering)
     notes = () if problem is None else (f"not compared: {problem.where}: {problem.what}",)
     return Result(job, "done", scores, ranked=problem is None, notes=notes)
