@@ -6,11 +6,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "check", "load_adapter", "load_corpus", "report", "run", "score"]
+__all__ = ["__version__", "check", "load", "load_adapter", "load_corpus", "report", "run", "score"]
 
 # Loaded when first used: torch and pandas take seconds, and `dialbench --help` needs neither.
 _MODULES = {
     "check": "dialbench.checking.check",
+    "load": "dialbench.running.trained",
     "load_adapter": "dialbench.systems",
     "load_corpus": "dialbench.corpora.base",
     "report": "dialbench.reports",
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from dialbench.checking.check import check
     from dialbench.corpora.base import load_corpus
     from dialbench.reports import report
+    from dialbench.running.trained import load
     from dialbench.scoring.score import score
     from dialbench.systems import load_adapter
 else:  # Unseen by type checkers, which would accept any name otherwise.

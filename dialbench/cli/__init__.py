@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from dialbench import __version__
+from dialbench.cli.chat import chat
 from dialbench.cli.checking import check
 from dialbench.cli.finding import corpora, doctor, export, fetch, metrics, models, papers
 from dialbench.cli.nli import nli
@@ -66,7 +67,7 @@ def cli() -> None:
 
 
 for _command in (
-    *(run, score, merge, conventions, report, check),
+    *(run, score, merge, conventions, report, check, chat),
     *(models, corpora, export, metrics, papers, fetch, nli, doctor),
 ):
     cli.add_command(_command)

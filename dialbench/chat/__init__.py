@@ -1,0 +1,1 @@
+"""Talking with trained systems, and letting them talk with themselves."""
