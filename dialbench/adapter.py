@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from dialbench.files.lines import read_file
 from dialbench.files.loads import loads
 from dialbench.records import Context, Decoding, Split
 
@@ -142,7 +143,7 @@ class Adapter:
     def load(cls, folder: Path, config: Any = None) -> Adapter:
         """The system that `save` wrote."""
         self = cls(config)
-        self.set_state(loads((folder / "state.json").read_bytes()))
+        self.set_state(loads(read_file(folder / "state.json")))
         return self
 
     @classmethod

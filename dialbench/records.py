@@ -120,6 +120,7 @@ _FORMS = {
     "beam": "beam:5",
     "mmi": "mmi",
 }
+_MAX_BEAMS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,12 +149,12 @@ class Decoding:
             value = float(rest.removeprefix("t=")) if rest else default
         except ValueError:
             value = math.nan
-        whole = method in ("top-k", "beam", "mmi")
         fits = {
             "greedy": value == 0.0,
             "sample": 0.0 < value < math.inf,
             "top-p": 0.0 < value <= 1.0,
-        }.get(method, whole and value >= 1 and value.is_integer())
+            "top-k": value >= 1 and value.is_integer(),
+        }.get(method, 1 <= value <= _MAX_BEAMS and value.is_integer())
         if not fits:
             raise InputError(
                 f"decoding {text!r} has no usable value",

@@ -12,6 +12,7 @@ import re
 import sys
 import typing
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -142,6 +143,25 @@ class Registry:
                 ) from error
             self._classes[name] = loaded
         return self._classes[name]
+
+    def require_options(
+        self, names: Iterable[str], systems: Iterable[type[Adapter]], *, where: str
+    ) -> None:
+        """Checks that each name is an option of these systems or of another one.
+
+        The others are loaded only if these do not have it.
+
+        Raises:
+            UnknownName: a name is an option of no system, with the nearest one.
+        """
+        known = {field.name for system in systems for field in dataclasses.fields(system.Config)}
+        if not (unknown := set(names) - known):
+            return
+        for name in self.names():
+            with suppress(InputError):
+                known |= {field.name for field in dataclasses.fields(self.get(name).Config)}
+        for name in sorted(unknown - known):
+            raise UnknownName.of("option", name, known, where=where)
 
     def parse(self, text: str, *, where: str = "--models") -> list[System]:
         """Systems of a comma-separated list such as `all` or `seq2seq,paraformer-n[layout=full]`.

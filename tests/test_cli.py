@@ -429,6 +429,25 @@ BAD: dict[str, tuple[Callable[[Path], tuple[object, ...]], str]] = {
         lambda p: ("--models", "transformer", "--preset", _preset(p, "learning_rate = inf")),
         "[system] learning_rate of transformer: 'inf' is not a finite number",
     ),
+    "no system's option": (
+        lambda p: ("--preset", _preset(p, "epoch = 3")),
+        "[system]: unknown option 'epoch'. Did you mean 'epochs'?",
+    ),
+    "deadline of no number": (lambda p: ("--deadline", "nan"), "nan seconds are none"),
+    "endless deadline": (lambda p: ("--deadline", "inf"), "inf seconds are none"),
+    "responses without end": (lambda p: ("--samples", "1001"), "1001 is not in the range"),
+    "beams without end": (lambda p: ("--decoding", "beam:1001"), "'beam:1001' has no usable value"),
+    "a NUL": (lambda p: ("--preset", "\0.toml"), "--preset: there is no such text"),
+    "half a character": (lambda p: ("--vectors=\ud800",), "--vectors: there is no such text"),
+    "corpus that links to itself": (lambda p: ("--corpus", _circle(p / "c.jsonl")), "c.jsonl: "),
+    "missing vectors that no metric needs": (
+        lambda p: ("--metrics", "length", "--vectors", "glove.txt"),
+        "--vectors: there is no glove.txt",
+    ),
+    "missing judge that no metric needs": (
+        lambda p: ("--metrics", "length", "--nli", "judge"),
+        "--nli: there is no judge",
+    ),
     "deep preset": (
         lambda p: ("--preset", _preset(p, "a = " + "[" * 9999)),
         "mine.toml: this is not TOML: values are nested too deeply",
@@ -470,6 +489,11 @@ def _preset(folder: Path, text: str) -> Path:
 
 def _pipe(path: Path) -> Path:
     os.mkfifo(path)
+    return path
+
+
+def _circle(path: Path) -> Path:
+    path.symlink_to(path.name)
     return path
 
 
@@ -546,6 +570,28 @@ def test_an_empty_value_is_none(command: Command, arguments: tuple[str, ...], wh
     assert said.code == 2
     assert where in said.err.splitlines()[-1]
     assert said.err.splitlines()[-1].startswith("Error: ")
+
+
+def test_file_names_that_are_no_utf_8(command: Command, tmp_path: Path) -> None:
+    """Results and baselines hold a question mark for each such byte."""
+    name = os.fsdecode(b"\xff")
+    corpus, preset = tmp_path / f"{name}.jsonl", tmp_path / f"{name}.toml"
+    _own(tmp_path, *['{"turns": ["a", "b"]}'] * 20).rename(corpus)
+    preset.write_text('summary = "mine"\nseeds = [1]\n')
+    out, rows = tmp_path / f"runs{name}", ("--models", "copy-last", "--metrics", "length")
+    few = ("--formats", "csv", "--progress", "none", "--jobs", 1, "--device", "cpu")
+    ended = command("run", *rows, "--corpus", corpus, "--preset", preset, "--out", out, *few)
+    assert ended.code == 0, ended.err
+    assert "Automatic evaluation on ?" in ended.out
+    baseline = ("--baseline", tmp_path / f"{name}.json")
+    assert command("check", out, *baseline, "--update").code == 0
+    assert command("check", out, *baseline).code == 0
+
+
+def test_a_corpus_without_a_suite_is_no_selection(command: Command, tmp_path: Path) -> None:
+    said = command("report", tmp_path, "--corpus", "demo")
+    assert said.code == 2
+    assert "--corpus: it needs --suite or --table" in said.err
 
 
 def test_a_wrong_command_gets_a_near_match(command: Command) -> None:

@@ -300,8 +300,12 @@ def _in_place(form: Format, content: bytes) -> Iterator[None]:
 
 def _check(form: Format, content: bytes, allowed: set[int]) -> None:
     with _in_place(form, content):
-        code, _, err = run(*form.command)
-    assert code in allowed, (code, err, content[:2000])
+        _expect(form, allowed)
+
+
+def _expect(form: Format, allowed: set[int]) -> None:
+    code, _, err = run(*form.command)
+    assert code in allowed, (code, err, form.path)
     assert code == 0 or re.fullmatch(r"(Usage: .*\n(.*\n)*)?Error: [^\n\r]+\n", err), err
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", err), err
 
@@ -330,6 +334,32 @@ def test_spoilt_files_are_read_or_refused_in_one_line(
 def test_hopeless_files_are_refused(formats: dict[str, Format], name: str) -> None:
     for content in HOPELESS:
         _check(formats[name], content, {2})
+
+
+def _pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _circle(path: Path) -> None:
+    path.symlink_to(path.name)
+
+
+@pytest.mark.parametrize("kind", [Path.mkdir, _pipe, _circle], ids=["folder", "pipe", "circle"])
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_no_file_is_refused(
+    formats: dict[str, Format], name: str, kind: Callable[[Path], None]
+) -> None:
+    """Nobody waits at a pipe. A record of the run that is not there is missing, no mistake."""
+    form = formats[name]
+    before = form.path.read_bytes() if form.path.exists() else None
+    form.path.unlink(missing_ok=True)
+    kind(form.path)
+    try:
+        _expect(form, {0, 2} if name in ("job.json", "scores.json") else {2})
+    finally:
+        form.path.rmdir() if form.path.is_dir() else form.path.unlink()
+        if before is not None:
+            form.path.write_bytes(before)
 
 
 def test_every_format_is_named(formats: dict[str, Format]) -> None:

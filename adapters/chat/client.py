@@ -23,6 +23,7 @@ from pydantic import BaseModel, Field
 
 from dialbench.errors import SystemFailed
 from dialbench.files.loads import loads
+from dialbench.files.unicode import unicode_text
 from dialbench.neural.randomness import seed_of
 
 FIRST_WAIT = 1.0  # seconds
@@ -203,7 +204,7 @@ class Chat:
             )
         try:
             # Twice, since JSON may hold half a surrogate pair, which no file takes.
-            whole = _unicode(
+            whole = unicode_text(
                 json.dumps(loads(answer.text, lone_surrogates=True), ensure_ascii=False)
             )
             completion = _Completion.model_validate_json(whole)
@@ -259,11 +260,7 @@ def _retry_after(text: str) -> float | None:
 
 
 def _one_line(text: str) -> str:
-    return _unicode(" ".join(text.split()))
-
-
-def _unicode(text: str) -> str:
-    return text.encode("utf-8", "replace").decode("utf-8")
+    return unicode_text(" ".join(text.split()))
 
 
 def _without_query(url: str) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 from dialbench.errors import InputError
 from dialbench.files.folders import data_folder, nltk_folders
+from dialbench.files.lines import read_file
 from dialbench.files.loads import loads
 
 NAME = "averaged_perceptron_tagger_eng"
@@ -55,7 +56,7 @@ def checksum(folder: Path) -> str:
     """sha256 (64 hex digits) of the tagger's files."""
     digest = hashlib.sha256()
     for part in _PARTS:
-        digest.update(_file(folder, part).read_bytes())
+        digest.update(read_file(_file(folder, part)))
     return digest.hexdigest()
 
 
@@ -146,7 +147,7 @@ def _normal(word: str) -> str:
 
 def _read(path: Path) -> Any:
     try:
-        return loads(path.read_bytes())
+        return loads(read_file(path))
     except (OSError, ValueError) as error:
         raise _damaged(path, str(error)) from None
 

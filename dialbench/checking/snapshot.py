@@ -14,6 +14,7 @@ from pathlib import Path
 from dialbench import __version__
 from dialbench.corpora.base import card, names
 from dialbench.errors import InputError
+from dialbench.files.unicode import unicode_text
 from dialbench.metrics.system import SYSTEM_METRICS
 from dialbench.records import Result
 from dialbench.store.baselines import Baseline, Entry, Provenance, ResponseFields, examples_key
@@ -82,7 +83,7 @@ def provenance() -> Provenance:
     """Command, commit, date and versions of this process."""
     libraries = {name: version for name in _COMPUTING_LIBRARIES if (version := _installed(name))}
     return Provenance(
-        command=shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        command=unicode_text(shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])),
         commit=_commit(),
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         versions={

@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import sys
+from contextlib import suppress
 from itertools import pairwise
 from types import FrameType
 from typing import Any
@@ -43,9 +44,12 @@ class _Commands(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         for before, argument in pairwise(["", *args]):
             option, sign, value = argument.partition("=")
+            where = before if before.startswith("-") else option if sign else "arguments"
             if not argument or (option.startswith("--") and sign and not value):
-                where = before if before.startswith("-") else option if sign else "arguments"
                 raise InputError("there is nothing in it", where=where, hint="Give a value.")
+            if "\0" in argument or not _is_encodable(argument):
+                # From another program: no shell can pass it, and no file is called so.
+                raise InputError("there is no such text", where=where, hint="Write it anew.")
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -54,6 +58,12 @@ class _Commands(click.Group):
         except BrokenPipeError as error:
             # click takes every one for a closed output stream and would exit without a word.
             raise _BrokenPipe from error
+
+
+def _is_encodable(argument: str) -> bool:
+    with suppress(UnicodeEncodeError):
+        return bool(os.fsencode(argument))
+    return False
 
 
 class _BrokenPipe(Exception):

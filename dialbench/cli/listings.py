@@ -26,6 +26,7 @@ def systems(
     """
     settings = load_preset(preset).system
     registry = Registry(plugins)
+    registry.require_options(settings, (), where="[system]")
     found = []
     for name in registry.names():
         try:

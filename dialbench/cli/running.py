@@ -79,7 +79,7 @@ from dialbench.scoring.options import ScoringOptions
 )
 @click.option(
     "--samples",
-    type=POSITIVE,
+    type=click.IntRange(1, 1000),
     metavar="K",
     help="Responses to draw for each context.  [default: 1]",
 )
@@ -174,6 +174,7 @@ def report(
     from dialbench.suites.suite import suite_for
 
     named, chosen = _named(options.pop("paper"), options.pop("table")), stated(**options)
+    suite_only = {"--no-printed": chosen.get("printed"), "--corpus": corpus}
     if judgements is not None:
         if named is None or suite or corpus:
             raise InputError(
@@ -184,10 +185,8 @@ def report(
         tables, written = human_table_report(*named, judgements, out, ReportOptions(**chosen))
     elif name := suite or (named and suite_for(*named)):
         tables, written = reports.report_suite(name, runs, corpus=corpus, out=out, **chosen)
-    elif "printed" in chosen:
-        raise InputError(
-            "it needs --suite or --table", where="--no-printed", hint="Add --suite NAME."
-        )
+    elif unused := [option for option, value in suite_only.items() if value is not None]:
+        raise InputError("it needs --suite or --table", where=unused[0], hint="Add --suite NAME.")
     else:
         tables, written = reports.report(runs, out=out, **chosen)
     print_tables(tables)

@@ -10,6 +10,7 @@ file is split by the suite, unless it serves as training text alone.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Container, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from dialbench.corpora.contents import Card, Contents, Item
 from dialbench.corpora.files import SPLITS, read_lines, split_files
 from dialbench.errors import InputError
 from dialbench.files.lines import json_hint
+from dialbench.files.unicode import unicode_text
 from dialbench.files.validation import first_fault
 from dialbench.records import Dialogue, Example
 
@@ -56,7 +58,10 @@ def card(path: Path, reserved: Container[str] = ()) -> Card:
 
 
 def _name_of(path: Path) -> str:
-    return path.resolve().name.removesuffix(".xz").removesuffix(".jsonl")
+    # Not `resolve`: it raises where links lead in a circle.
+    return unicode_text(
+        Path(os.path.realpath(path)).name.removesuffix(".xz").removesuffix(".jsonl")
+    )
 
 
 def read(path: Path, *, test_only: bool = False) -> Contents:

@@ -71,12 +71,22 @@ def json_hint(fault: str, form: str) -> str:
     return form
 
 
-def open_file(path: Path) -> IO[bytes]:
+def open_file(path: Path) -> io.BufferedReader:
     """The file, open for reading; a pipe into which nobody writes is empty."""
     # Opened without waiting for a writer; reading then waits for the writers there are.
     file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115
     os.set_blocking(file.fileno(), True)
     return file
+
+
+def read_file(path: Path) -> bytes:
+    """All of a file; a pipe into which nobody writes is empty.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with open_file(path) as file:
+        return file.read()
 
 
 def require_file(path: Path) -> Path:
@@ -92,6 +102,17 @@ def require_file(path: Path) -> Path:
 
 def _open_input(path: Path) -> AbstractContextManager[IO[bytes]]:
     return nullcontext(sys.stdin.buffer) if path == STDIN else open_file(path)
+
+
+def require_plain_files(folder: Path) -> None:
+    """Checks that libraries find nothing but plain files and folders in a folder.
+
+    Raises:
+        OSError: something else is there.
+    """
+    for path in sorted(folder.iterdir()):
+        if not path.is_dir() and path.exists() and not path.is_file():
+            raise OSError(f"{path.name}, which is not a plain file")
 
 
 def _unpacked(file: IO[bytes], suffix: str) -> IO[bytes]:

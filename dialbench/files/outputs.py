@@ -18,6 +18,7 @@ from dialbench.errors import InputError
 from dialbench.files.lines import PACKED, STDIN, not_utf8, raw_lines
 from dialbench.files.loads import loads
 from dialbench.files.responses import ResponseLine, parse_response_lines
+from dialbench.files.unicode import unicode_text
 
 Form = Literal["text", "csv", "tsv", "json"]
 Kind = Literal["references", "contexts"]
@@ -102,8 +103,7 @@ def stem(path: Path) -> str:
     name = path.name
     for ending in (*PACKED, *_FORMS):
         name = name.removesuffix(ending)
-    # Bytes of a file name that are no UTF-8 stand in it as what no file takes.
-    return "stdin" if path == STDIN else name.encode("utf-8", "replace").decode("utf-8")
+    return "stdin" if path == STDIN else unicode_text(name)
 
 
 def _form_of_name(path: Path) -> Form | None:

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from dialbench.errors import InputError, first_line
 from dialbench.files.checksum import sha256_of
+from dialbench.files.lines import read_file, require_plain_files
 from dialbench.files.loads import loads
 
 _CHECKSUMMED = {".json", ".jinja", ".model", ".safetensors", ".tiktoken", ".txt"}
@@ -64,6 +65,10 @@ class Pretrained:
         return InputError(f"{self.subject} {what}", where=self.where, hint=hint)
 
     def _require_files(self) -> None:
+        try:
+            require_plain_files(self.folder)
+        except OSError as error:
+            raise self.error(f"holds {error}") from None
         for name in _CONFIGS:
             if "auto_map" in self._json(name, needed=name == "config.json"):
                 raise self.error(
@@ -84,7 +89,7 @@ class Pretrained:
         if not needed and not path.exists():
             return {}
         try:
-            value = loads(path.read_bytes())
+            value = loads(read_file(path))
         except (OSError, ValueError) as error:
             raise self.error(f"has no readable {name} ({first_line(error)})") from None
         if not isinstance(value, dict):

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from dialbench.errors import InputError, UnknownName
-from dialbench.files.lines import open_file
+from dialbench.files.lines import read_file
 from dialbench.files.loads import loads
 from dialbench.files.validation import first_fault
 
@@ -37,8 +37,7 @@ def find(package: str, kind: str, name: str, *, where: str) -> dict[str, Any]:
     """
     if name.endswith(".toml"):
         try:
-            with open_file(Path(name)) as file:
-                text = file.read()
+            text = read_file(Path(name))
         except OSError as error:
             reason = error.strerror or error
             raise InputError(f"the {kind} {name} cannot be read ({reason})", where=where) from None

@@ -58,7 +58,7 @@ class SentenceModel:
 
     @classmethod
     def _load(cls, folder: Path, name: str | None = None) -> SentenceModel:
-        weights = sorted(folder.rglob("*.safetensors"))
+        weights = sorted(path for path in folder.rglob("*.safetensors") if path.is_file())
         if not (folder / "modules.json").is_file() or not weights:
             raise InputError(
                 "there is no sentence-transformers model with safetensors weights here",

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from dialbench.errors import InputError
 from dialbench.files.folders import nltk_folders
+from dialbench.files.lines import read_file
 
 # The endings that Morphy replaces, as in WordNet's own `morph.c` and in nltk.
 _ENDINGS = {
@@ -110,7 +111,7 @@ class WordNet:
     @cached_property
     def _read(self) -> Callable[[str], bytes]:
         if self._path.is_dir():
-            return lambda name: (self._path / name).read_bytes()
+            return lambda name: read_file(self._path / name)
         try:
             archive = zipfile.ZipFile(self._path)
             return lambda name: archive.read(f"wordnet/{name}")

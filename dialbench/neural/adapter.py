@@ -13,6 +13,7 @@ import torch
 
 from dialbench.adapter import Adapter, Run
 from dialbench.errors import InputError, SystemFailed
+from dialbench.files.lines import read_file
 from dialbench.files.loads import loads
 from dialbench.neural import checkpoint
 from dialbench.neural.data import (
@@ -267,7 +268,7 @@ def read_words(path: Path) -> list[str]:
         InputError: it is not there, or something else.
     """
     try:
-        words = loads(path.read_bytes())
+        words = loads(read_file(path))
         if not (isinstance(words, list) and all(isinstance(word, str) for word in words)):
             raise ValueError("it is not a list of strings")
         if len(set(words)) != len(words):

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from dialbench.errors import StorageError
 from dialbench.files.atomic import atomic_write
+from dialbench.files.lines import require_file
 from dialbench.files.loads import loads
 
 
@@ -30,7 +31,7 @@ def read(path: Path) -> tuple[dict[str, Tensor], Any]:
         StorageError: the file is damaged.
     """
     try:
-        with safe_open(path, framework="pt") as file:
+        with safe_open(require_file(path), framework="pt") as file:
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
             numbers = loads((file.metadata() or {}).get("numbers", "null"))
     except (SafetensorError, ValueError, OSError) as error:

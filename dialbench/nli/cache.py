@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dialbench.errors import StorageError
 from dialbench.files.atomic import atomic_write, storage_errors
+from dialbench.files.lines import read_file
 from dialbench.nli.judge import LABELS, Judge
 
 _PORTION = 4096
@@ -72,7 +73,7 @@ class CachedJudge:
         from safetensors.numpy import load
 
         with storage_errors(self._file):
-            data = self._file.read_bytes()
+            data = read_file(self._file)
         try:
             arrays = load(data)
             keys, values = arrays["keys"], arrays["probabilities"]

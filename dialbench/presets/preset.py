@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
 from dialbench.files import toml
+from dialbench.files.unicode import unicode_text
 
 _PACKAGE = "dialbench.presets"
 
@@ -51,4 +52,4 @@ def load(name: str, *, where: str = "--preset") -> Preset:
     """
     value = toml.find(_PACKAGE, "preset", name, where=where)
     file = name if name.endswith(".toml") else f"{name}.toml"
-    return toml.check({**value, "name": Path(file).stem}, Preset, where=file)
+    return toml.check({**value, "name": unicode_text(Path(file).stem)}, Preset, where=file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -51,7 +52,7 @@ class RunOptions:
     progress: Annotated[Mode, Help("How to show progress.  [default: rich]")] = "none"
 
     def __post_init__(self) -> None:
-        if self.deadline is not None and not self.deadline >= 0:
+        if self.deadline is not None and not 0 <= self.deadline < math.inf:
             raise InputError(
                 f"{self.deadline:g} seconds are none", where="--deadline", hint="Give 0 or more."
             )

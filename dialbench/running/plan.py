@@ -166,6 +166,7 @@ class Plan:
             systems, missing = systems_of(request.suite, registry)
             planned = _jobs_of_suite(request.suite, systems, request.seeds, preset)
         skipped = registry.broken | {f"row {label}": why for label, why in missing.items()}
+        _check_settings(planned, registry, request, preset)
         _check_decodings(
             planned, f"--suite {request.suite.name}" if request.suite else "--decoding"
         )
@@ -255,6 +256,16 @@ def _jobs_of_suite(
         if row.name in systems
         for seed in dict.fromkeys(seeds or preset.seeds)
     ]
+
+
+def _check_settings(
+    jobs: Iterable[_PlannedJob], registry: Registry, request: Request, preset: Preset
+) -> None:
+    """Refuses what a preset of the user's or a suite sets, if no system has such an option."""
+    shipped = () if request.preset.endswith(".toml") else preset.system
+    names = {name for job in jobs for name in job.preset.system if name not in shipped}
+    where = "[system]" if request.suite is None else "[system], settings"
+    registry.require_options(names, {job.system.adapter for job in jobs}, where=where)
 
 
 def _check_decodings(jobs: Iterable[_PlannedJob], where: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from dialbench.corpora.training_text import turns_of
 from dialbench.errors import InputError
 from dialbench.files.folders import data_folder
+from dialbench.files.pretrained import folder_of
 from dialbench.metrics import registry
 from dialbench.metrics.base import Metric
 from dialbench.metrics.libraries import BertModel, MauveModel
@@ -28,6 +29,15 @@ from dialbench.text.vectors import Vectors
 LEAST_TOKENS = 100_000
 """Vectors of less text make any two responses nearly equal (docs/metrics.md)."""
 
+_RESOURCES = {
+    "vectors": "vectors",
+    "sentence_model": "sentences",
+    "nli": "judge",
+    "bert_model": "bert",
+    "mauve_model": "mauve",
+}
+# Also by the name of a model in the local cache of the Hub.
+_CACHED = ("nli", "bert_model", "mauve_model")
 _TRAINING: dict[str, Any] = {"size": 200, "window": 5, "min_count": 5, "seed": 1}
 _NO_VECTORS = (
     "no word vectors: give a file with --vectors, or training text to learn them from with --train"
@@ -67,6 +77,7 @@ def build_metrics(
     tokenize = find_tokenizer(options.tokenizer)
     names = usual_metrics() if options.metrics is None else options.metrics
     needed = registry.needs(names)
+    _require_present(options, needed)
     resources: dict[str, Any] = {"vocabulary": options.vocabulary}
     if "vectors" in needed:
         text = train if vector_text is None else vector_text
@@ -95,6 +106,18 @@ def build_metrics(
         names,
         MetricSettings(options.tokenizer, options.denominator, **resources),
     )
+
+
+def _require_present(options: ScoringOptions, needed: Collection[str]) -> None:
+    """A file or model that no metric needs is not read, but a slip in its name is told."""
+    for field, resource in _RESOURCES.items():
+        name = _text(getattr(options, field))
+        if name is None or resource in needed or Path(name).expanduser().exists():
+            continue
+        if field in _CACHED and folder_of(name) is not None:
+            continue
+        where = f"--{field.replace('_', '-')}"
+        raise InputError(f"there is no {name}", where=where, hint="Check the path.")
 
 
 def _text(path: str | Path | None) -> str | None:

@@ -18,6 +18,7 @@ from pydantic import Field, field_validator, model_validator
 
 from dialbench.errors import InputError, StorageError
 from dialbench.files.atomic import atomic_write, storage_errors
+from dialbench.files.lines import read_file
 from dialbench.files.loads import loads
 from dialbench.records import Job, Responses, fingerprint_of
 from dialbench.store.schema import (
@@ -163,7 +164,7 @@ def read(path: Path) -> Baseline:
         hint = "Write it from the same runs with --update."
         raise InputError("there is no such baseline", where=str(path), hint=hint)
     with storage_errors(path):
-        data = path.read_bytes()
+        data = read_file(path)
     try:
         baseline = read_record(path, Baseline)
     except StorageError as error:

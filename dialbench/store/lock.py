@@ -19,6 +19,8 @@ from pydantic import BaseModel, ValidationError
 
 from dialbench.errors import StorageError
 from dialbench.files.atomic import atomic_write, storage_errors
+from dialbench.files.lines import read_file
+from dialbench.files.unicode import unicode_text
 
 LOCK = ".lock"
 OWNER = ".owner.json"
@@ -56,13 +58,13 @@ def locked(folder: Path) -> Iterator[None]:
 
 def _current_owner() -> _Owner:
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    command = " ".join(sys.argv).encode("utf-8", "replace").decode("utf-8")
+    command = unicode_text(" ".join(sys.argv))
     return _Owner(pid=os.getpid(), host=socket.gethostname(), started=started, command=command)
 
 
 def _in_use_error(folder: Path) -> StorageError:
     try:
-        owner = _Owner.model_validate_json((folder / OWNER).read_bytes())
+        owner = _Owner.model_validate_json(read_file(folder / OWNER))
     except (OSError, ValidationError):
         by = "another process"
     else:

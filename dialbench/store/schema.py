@@ -12,7 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, 
 
 from dialbench.errors import StorageError, first_line
 from dialbench.files.atomic import atomic_write, storage_errors
+from dialbench.files.lines import read_file
 from dialbench.files.loads import loads
+from dialbench.files.unicode import unicode_text
 from dialbench.files.validation import first_fault
 from dialbench.records import Decoding, Job
 
@@ -175,7 +177,7 @@ def read_record(path: Path, kind: type[_Kind]) -> _Kind:
         StorageError: it cannot be read, is damaged, or was written by a newer dialbench.
     """
     with storage_errors(path):
-        data = path.read_bytes()
+        data = read_file(path)
     try:
         value = loads(data)
         version = _Versioned.model_validate(value).schema_version
@@ -206,7 +208,7 @@ def damage_error(
 def to_json_value(value: Any) -> Any:
     """The nearest JSON value: NaN and infinity become null, arrays lists, the rest text."""
     if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode("utf-8")
+        return unicode_text(value)
     if value is None or isinstance(value, int):
         return value
     if isinstance(value, float):

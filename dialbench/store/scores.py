@@ -14,6 +14,7 @@ from safetensors.numpy import load, save
 
 from dialbench.errors import first_line
 from dialbench.files.atomic import atomic_folder, atomic_write, storage_errors
+from dialbench.files.lines import read_file
 from dialbench.records import Score, Tally, fingerprint_of
 from dialbench.store.schema import (
     ScoreFields,
@@ -90,7 +91,7 @@ def read(folder: Path) -> dict[str, Score] | None:
     if fingerprint != record.scoring_fingerprint or fingerprint[:12] != folder.name:
         raise damage_error(folder / _VALUES, "the scoring settings do not match their fingerprint")
     with storage_errors(folder / _ARRAYS):
-        data = (folder / _ARRAYS).read_bytes()
+        data = read_file(folder / _ARRAYS)
     if hashlib.sha256(data).hexdigest() != record.arrays_sha256:
         raise damage_error(folder / _ARRAYS, "its checksum does not match")
     arrays = _arrays(data, folder / _ARRAYS)

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
 from dialbench.errors import InputError, UnknownName
 from dialbench.files import toml
+from dialbench.files.unicode import unicode_text
 from dialbench.metrics import registry
 from dialbench.metrics.system import SYSTEM_METRICS
 from dialbench.papers.tables import ParameterTable, PrintedTable, TopicTable, load_table
@@ -314,7 +315,7 @@ def _read(name: str, where: str) -> _File:
 
 
 def _load_as(file: _File, kind: type[_Kind]) -> _Kind:
-    value = {**file.value, "name": Path(file.name).stem}
+    value = {**file.value, "name": unicode_text(Path(file.name).stem)}
     suite = toml.check(value, kind, where=file.name, location=file.location)
     suite.printed_table()
     return suite

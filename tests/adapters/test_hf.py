@@ -354,6 +354,12 @@ class TestRefused:
         (copy / "config.json").unlink()
         refused(copy, r"no readable config\.json")
 
+    @pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "model.safetensors"])
+    def test_a_pipe_is_not_waited_for(self, copy, name):
+        (copy / name).unlink(missing_ok=True)
+        os.mkfifo(copy / name)
+        refused(copy, f"holds {name}, which is not a plain file")
+
     def test_config_that_is_no_json(self, copy):
         (copy / "config.json").write_text("{")
         refused(copy, r"no readable config\.json")

@@ -282,7 +282,7 @@ def test_csv_text_is_never_a_formula(label):
     assert line["system"].removeprefix("'") == clean(label)
 
 
-@pytest.mark.parametrize("sign", ["=", "+", "-", "@", "＝", "＋", "－", "＠"])
+@pytest.mark.parametrize("sign", ["=", "+", "-", "@", "＝", "＋", "－", "＠", "﹦", "⁺", "﹣"])
 @pytest.mark.parametrize(
     "before", ["", "\r", "\n", "\t", "\0", "\v", "\xa0", "\u200b", "\ufeff", " "]
 )

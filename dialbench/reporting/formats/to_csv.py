@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+import unicodedata
 
 from dialbench.records import Cell, Column, Row, Table
 from dialbench.text.cleaning import clean
 
-# Some spreadsheets take the full-width forms for the plain ones.
-_FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
+_FORMULA = ("=", "+", "-", "@")
 
 FIELDS = (
     "table",
@@ -59,7 +59,9 @@ def _fields(table: Table, row: Row, column: Column, cell: Cell) -> list[str]:
 def _text(text: str) -> str:
     """Quotes text that a spreadsheet would run as a formula."""
     text = clean(text)
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    # Some spreadsheets take full-width and other compatible forms for the plain ones.
+    plain = unicodedata.normalize("NFKC", text[:1])
+    return f"'{text}" if plain.startswith(_FORMULA) else text
 
 
 def _number(value: float | None) -> str:
