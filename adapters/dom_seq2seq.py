@@ -137,11 +137,9 @@ class DOMSeq2Seq(LSTMAdapter):
     def answer(self, model: DialogueModel, batch: Batch, decoding: Decoding) -> list[list[int]]:
         """The best of the generators' answers to each context of the batch."""
         width = int(decoding.value) if decoding.method == "beam" else 1
+        limit = self.config.response_tokens
         answers = [
-            [
-                hypotheses[0]
-                for hypotheses in beam_search(generator, batch, width, self.config.response_tokens)
-            ]
+            [hypotheses[0] for hypotheses in beam_search(generator, batch, width, limit, decoding)]
             for generator in cast(Any, model).generators
         ]
         scores = (

@@ -115,7 +115,7 @@ class Endpoint(Adapter):
     @classmethod
     def supports(cls, decoding: Decoding) -> bool:
         """What a request can ask for: no beams, no re-ranking."""
-        return decoding.method in ("greedy", "sample", "top-p", "top-k")
+        return decoding.method in ("greedy", "sample", "top-p", "top-k") and not decoding.no_repeat
 
     @classmethod
     def seeded(cls, decoding: Decoding) -> bool:

@@ -8,19 +8,15 @@ and its end-of-text token is EOS.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, ClassVar
 
 from dialbench.adapter import Card
 from dialbench.neural.model import DialogueModel
-from dialbench.records import Context
 from dialbench.text.vocabulary import BOS, PAD, SEP
 
 from .blocks.causal import CausalModel, CausalSizes
-from .blocks.embedding import WordStart, inspect_vectors, start_words
-from .pretrained.checkpoint import Checkpoint
+from .blocks.embedding import WordStart
 from .pretrained.tuning import TunedAdapter, TuningConfig
 
 
@@ -74,37 +70,13 @@ class GPT2(TunedAdapter):
     )
     Config = GPT2Config
     config: GPT2Config
+    architecture = "gpt2"
 
     def __init__(self, config: Any = None) -> None:
         super().__init__(config)
         c = self.config
         if not c.weights:
             self.config = replace(c, context_tokens=min(c.context_tokens, c.room))
-
-    @classmethod
-    def title(cls, config: GPT2Config) -> str:
-        """What tables call the system with this config."""
-        if not config.weights:
-            return cls.card.title
-        return "GPT-2" if config.tune else "GPT-2 (zero-shot)"
-
-    @classmethod
-    def inspect(
-        cls, config: Any, contexts: Sequence[Context], data: Path | None = None
-    ) -> Mapping[str, Any]:
-        """The checksum of the checkpoint, or of the word vectors to start from."""
-        if config.weights:
-            return super().inspect(config, contexts, data)
-        return inspect_vectors(config.vectors, config.embedding)
-
-    @classmethod
-    def open(cls, config: TuningConfig) -> Checkpoint:
-        """The checkpoint that `weights` names, known to be a GPT-2."""
-        checkpoint = super().open(config)
-        if checkpoint.config.model_type != "gpt2":
-            kind = checkpoint.config.model_type
-            raise checkpoint.error(f"is a {kind}, no gpt2", "Use hf for other models.")
-        return checkpoint
 
     def build_model(self, size: int) -> DialogueModel:
         """The untrained model, or the pretrained one."""
@@ -113,11 +85,6 @@ class GPT2(TunedAdapter):
             return super().build_model(size)
         sizes = CausalSizes(c.layers, c.heads, c.embedding, c.positions, c.dropout)
         return CausalModel(sizes, size, unused=(PAD, BOS, SEP))  # EOS ends every turn
-
-    def start_weights(self, model: DialogueModel) -> None:
-        """Lets the words of a stack from scratch start from what is known of them."""
-        if not self.config.weights:
-            start_words(model, self.config, self.vocabulary, self.examples)
 
     def warnings(self) -> list[str]:
         """What the paper does not say of corpora other than its first."""

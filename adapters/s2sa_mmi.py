@@ -144,7 +144,7 @@ class S2SAMMI(MessageAdapter):
             int(decoding.value) if decoding.method in _N_BEST_METHODS else self.config.hypotheses
         )
         limit = self.config.response_tokens
-        n_best = beam_search(model, batch, width, limit)
+        n_best = beam_search(model, batch, width, limit, decoding)
         backward_scores = self._backward_scores(cast(S2SAMMIModel, model), batch, n_best)
         return [
             list(best_hypothesis(hypotheses, backward, self.config.backward_weight))

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -128,20 +128,31 @@ class Decoding:
     """How words are chosen from a model's probabilities.
 
     `value` is the temperature (sample), the probability mass (top-p), the number of words kept
-    (top-k) or of hypotheses (beam, mmi); 0 for greedy.
+    (top-k) or of hypotheses (beam, mmi); 0 for greedy. Hypotheses are ranked by their log
+    probability divided by their length to the power of `length`; no `no_repeat` words in a row
+    occur twice in a response (0: they may).
     """
 
     method: DecodingMethod = "greedy"
     value: float = 0.0
+    length: float = 1.0
+    no_repeat: int = 0
 
     @classmethod
     def parse(cls, text: str, *, where: str = "--decoding") -> Decoding:
         """Reads `greedy`, `sample:t=0.75`, `top-p:0.9`, `top-k:40`, `beam:5` or `mmi`.
 
+        Each may be followed by `+no-repeat:3`, and those with hypotheses by `+length:0.6`.
+
         Raises:
-            InputError: the method is unknown or its value lies outside its range.
+            InputError: method or option is unknown, or a value lies outside its range.
         """
-        method, _, rest = text.strip().partition(":")
+        base, *options = text.strip().split("+")
+        return replace(cls._parse_method(base, where), **_options(base, options, where))
+
+    @classmethod
+    def _parse_method(cls, text: str, where: str) -> Decoding:
+        method, _, rest = text.partition(":")
         if method not in _FORMS:
             raise UnknownName.of("decoding", method, _FORMS, where=where)
         default = {"sample": 1.0, "mmi": 20.0}.get(method, 0.0)
@@ -164,10 +175,40 @@ class Decoding:
         return cls(method, value)  # type: ignore[arg-type]
 
     def __str__(self) -> str:
+        length = "" if self.length == 1 else f"+length:{_number(self.length)}"
+        repeat = f"+no-repeat:{self.no_repeat}" if self.no_repeat else ""
+        return f"{self._method_text()}{length}{repeat}"
+
+    def _method_text(self) -> str:
         if self.method == "greedy" or (self.method == "mmi" and self.value == 20.0):
             return self.method
-        value = repr(self.value).removesuffix(".0")
-        return f"{self.method}:{'t=' if self.method == 'sample' else ''}{value}"
+        return f"{self.method}:{'t=' if self.method == 'sample' else ''}{_number(self.value)}"
+
+
+def _number(value: float) -> str:
+    return repr(value).removesuffix(".0")
+
+
+def _options(method: str, texts: Sequence[str], where: str) -> dict[str, Any]:
+    """The options of a decoding by field, from `length:0.6` and `no-repeat:3`."""
+    options: dict[str, Any] = {}
+    for text in texts:
+        name, _, value = text.partition(":")
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if name == "length" and method.startswith(("beam", "mmi")) and 0 <= number < math.inf:
+            options["length"] = number
+        elif name == "no-repeat" and number >= 1 and number.is_integer():
+            options["no_repeat"] = int(number)
+        else:
+            raise InputError(
+                f"decoding {method!r} has no option {text!r}",
+                where=where,
+                hint="Write +no-repeat:3, and with beam or mmi +length:0.6.",
+            )
+    return options
 
 
 @dataclass(frozen=True)

@@ -125,6 +125,10 @@ def test_a_split_is_a_sequence_that_slices_to_a_split() -> None:
         ("beam:5", "beam", 5, "beam:5"),
         ("mmi", "mmi", 20, "mmi"),
         ("mmi:8", "mmi", 8, "mmi:8"),
+        ("beam:5+length:1", "beam", 5, "beam:5"),
+        ("beam:5+no-repeat:3+length:0.6", "beam", 5, "beam:5+length:0.6+no-repeat:3"),
+        ("greedy+no-repeat:3", "greedy", 0, "greedy+no-repeat:3"),
+        ("mmi+length:0", "mmi", 20, "mmi+length:0"),
     ],
 )
 def test_decodings_are_read_and_written(text: str, method: str, value: float, written: str) -> None:
@@ -144,6 +148,17 @@ def test_a_value_out_of_range_is_refused_with_an_example(text: str) -> None:
         Decoding.parse(text, where="here")
     assert error.value.where == "here"
     assert repr(text) in error.value.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["greedy+length:0.6", "beam:5+length:-1", "beam:5+length:x", "beam:5+length:inf", "beam:5+",
+     "beam:5+no-repeat", "beam:5+no-repeat:0", "beam:5+no-repeat:1.5", "top-k:5+penalty:2"],
+)  # fmt: skip
+def test_an_option_that_a_decoding_lacks_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match=r"has no option .*\. Write \+no-repeat:3") as error:
+        Decoding.parse(text, where="here")
+    assert error.value.where == "here"
 
 
 def test_an_unknown_decoding_is_answered_with_the_nearest() -> None:

@@ -14,6 +14,7 @@ from dialbench.neural.model import DialogueModel
 from dialbench.neural.training import Trainer
 from dialbench.records import Context, Split
 
+from ..blocks.embedding import inspect_vectors, start_words
 from .checkpoint import Checkpoint, SubwordVocabulary
 from .model import pretrained, require_positions
 
@@ -56,18 +57,34 @@ class TuningConfig(NeuralConfig):
 
 
 class TunedAdapter(NeuralAdapter):
-    """A system that is a pretrained checkpoint wherever `weights` names one."""
+    """A system that is a pretrained checkpoint wherever `weights` names one.
+
+    Without `weights` it is a small one of its kind, trained from scratch: then its config also has
+    `WordStart` and `embedding`, and the card's title is "NAME (small, from scratch)".
+
+    Attributes:
+        architecture: what the library calls a checkpoint that fits; any if empty.
+    """
 
     Config = TuningConfig
-    config: TuningConfig
+    config: Any
+    architecture: ClassVar[str] = ""
+
+    @classmethod
+    def title(cls, config: Any) -> str:
+        """What tables call the system with this config."""
+        if not config.weights:
+            return cls.card.title
+        name = cls.card.title.removesuffix(" (small, from scratch)")
+        return name if config.tune else f"{name} (zero-shot)"
 
     @classmethod
     def inspect(
-        cls, config: TuningConfig, contexts: Sequence[Context], data: Path | None = None
+        cls, config: Any, contexts: Sequence[Context], data: Path | None = None
     ) -> Mapping[str, Any]:
-        """The checksum of the checkpoint's weights, tokenizer and configs."""
+        """The checksum of the checkpoint's files, or of the word vectors to start from."""
         if not config.weights:
-            return {}
+            return inspect_vectors(config.vectors, config.embedding)
         checkpoint = cls.open(config)
         require_positions(checkpoint, config.context_tokens, config.response_tokens)
         return {"weights": checkpoint.checksum}
@@ -84,12 +101,22 @@ class TunedAdapter(NeuralAdapter):
         Raises:
             InputError: it cannot be used.
         """
-        return Checkpoint.open(config.weights)
+        checkpoint = Checkpoint.open(config.weights)
+        kind = checkpoint.config.model_type
+        if cls.architecture not in ("", kind):
+            hint = "Use hf for other models."
+            raise checkpoint.error(f"is a {kind}, no {cls.architecture}", hint)
+        return checkpoint
 
     def build_model(self, size: int) -> DialogueModel:
         """The checkpoint's model with its pretrained weights."""
         c = self.config
         return pretrained(self.open(c), c.context_tokens, c.response_tokens)
+
+    def start_weights(self, model: DialogueModel) -> None:
+        """Lets the words of a model from scratch start from what is known of them."""
+        if not self.config.weights:
+            start_words(model, self.config, self.vocabulary, self.examples)
 
     def fit(self, train: Split, valid: Split, run: Run) -> None:
         """Fine-tunes, from the last finished epoch in `run.folder`, or takes it as it is."""

@@ -7,7 +7,7 @@ that depends on (seed, example id, position) only, so texts do not depend on bat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -20,6 +20,7 @@ from dialbench.text.vocabulary import BOS, EOS, PAD, SEP, UNK
 
 _NEVER_GENERATED = (PAD, UNK, BOS, SEP)
 _LIKELIEST = 1_024
+_PLAIN = Decoding()
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +30,12 @@ class Hypothesis:
     tokens: tuple[int, ...]
     log_probability: float
     length: int
+    penalty: float = 1.0
 
     @property
     def score(self) -> float:
-        """Log probability per token, EOS counted."""
-        return self.log_probability / self.length
+        """Log probability per token, EOS counted; the length to the power of `penalty`."""
+        return self.log_probability / self.length**self.penalty  # type: ignore[no-any-return]
 
 
 @torch.no_grad()
@@ -50,7 +52,7 @@ def decode(model: DialogueModel, batch: Batch, decoding: Decoding, limit: int) -
         B lists of token numbers without EOS; empty where EOS came first.
     """
     if decoding.method == "beam":
-        best = beam_search(model, batch, int(decoding.value), limit)
+        best = beam_search(model, batch, int(decoding.value), limit, decoding)
         return [list(hypotheses[0].tokens) for hypotheses in best]
     return _decode_token_by_token(model, batch, decoding, limit)
 
@@ -69,7 +71,10 @@ def _decode_token_by_token(
     for position in range(limit):
         logits, state = model.step(tokens, state)
         draw = None if draws is None else draws[active, position]
-        chosen = choose(_mask_forbidden(logits), decoding, draw)
+        possible = _mask_repeats(
+            _mask_forbidden(logits), words[active, :position], decoding.no_repeat
+        )
+        chosen = choose(possible, decoding, draw)
         tokens = torch.where(tokens.eq(EOS), EOS, chosen)  # what has ended stays ended
         words[active, position] = tokens
         unfinished = tokens.ne(EOS).nonzero().squeeze(1)
@@ -95,6 +100,17 @@ def _mask_forbidden(logits: Tensor) -> Tensor:
     for word in _NEVER_GENERATED:
         logits[:, word] = -torch.inf
     return logits
+
+
+def _mask_repeats(logits: Tensor, history: Tensor, size: int) -> Tensor:
+    # (N, V) without the words that would write `size` words of (N, t) once more.
+    if not 0 < size <= history.shape[1]:
+        return logits
+    windows = history.unfold(1, size, 1)  # (N, t - size + 1, size)
+    latest = history[:, history.shape[1] - size + 1 :]  # what a further word would complete
+    repeated = (windows[..., :-1] == latest[:, None]).all(-1)
+    # PAD, which is forbidden anyway, stands where a window is no repetition.
+    return logits.scatter(1, windows[..., -1].where(repeated, PAD), -torch.inf)
 
 
 def choose(logits: Tensor, decoding: Decoding, draw: Tensor | None) -> Tensor:
@@ -139,13 +155,14 @@ def _nucleus(probabilities: Tensor, p: float) -> tuple[Tensor, Tensor]:
 
 @torch.no_grad()
 def beam_search(
-    model: DialogueModel, batch: Batch, width: int, limit: int
+    model: DialogueModel, batch: Batch, width: int, limit: int, decoding: Decoding = _PLAIN
 ) -> list[list[Hypothesis]]:
     """The hypotheses of each context, best first; at least one, at most `width`.
 
     A hypothesis that ends keeps its place, and the others go on in the places left, so that short
     improbable ones cannot crowd out a longer probable one. What is unfinished at `limit` tokens
-    ends there. Ranked by log probability per token, EOS counted.
+    ends there. Ranked by log probability per token, EOS counted, or as the length penalty of
+    `decoding` says.
     """
     device, size = batch.source.device, len(batch)
     state = model.start(batch).widen(width)
@@ -158,7 +175,9 @@ def beam_search(
     finished: list[list[Hypothesis]] = [[] for _ in range(size)]
     for length in range(1, limit + 1):
         logits, state = model.step(tokens, state)
-        sums, parents, words = _best_continuations(_mask_forbidden(logits).log_softmax(-1), sums)
+        scores = _mask_forbidden(logits).log_softmax(-1)
+        scores = _mask_repeats(scores, history.flatten(0, 1), decoding.no_repeat)
+        sums, parents, words = _best_continuations(scores, sums)
         sums = sums.masked_fill(torch.arange(width, device=device) >= free_beams, -torch.inf)
         history = history.gather(1, parents[:, :, None].expand(-1, -1, length - 1))
         history = torch.cat([history, words[:, :, None]], -1)
@@ -175,7 +194,8 @@ def beam_search(
             state, sums, history = state.keep(unfinished), sums[unfinished], history[unfinished]
             free_beams, active = free_beams[unfinished], [active[i] for i in unfinished.tolist()]
         tokens = history[:, :, -1].flatten()
-    return [sorted(hypotheses, key=lambda h: -h.score) for hypotheses in finished]
+    penalised = [[replace(h, penalty=decoding.length) for h in ended] for ended in finished]
+    return [sorted(hypotheses, key=lambda h: -h.score) for hypotheses in penalised]
 
 
 def _best_continuations(scores: Tensor, sums: Tensor) -> tuple[Tensor, Tensor, Tensor]:

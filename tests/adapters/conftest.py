@@ -111,6 +111,14 @@ def ready(build, eight):
 
 
 @pytest.fixture(scope="session")
+def batch_of(eight):
+    """The eight as a batch in the numbers of an adapter that knows its words."""
+    from dialbench.neural.data import make_batch
+
+    return lambda adapter: make_batch(adapter._encode(eight), np.arange(8), "cpu", 5, "infer")
+
+
+@pytest.fixture(scope="session")
 def rows_of():
     """Cuts a batch of these rows of another anew from its split."""
     from dialbench.neural.data import make_batch
@@ -266,7 +274,24 @@ def _model(kind: str, words: int) -> Any:
     }
     gpt2 = {"n_positions": 64, "n_embd": 32, "n_layer": 2, "n_head": 4, "initializer_range": 0.3}
     t5 = {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4}
+    prophetnet = {
+        "hidden_size": 32,
+        "encoder_ffn_dim": 48,
+        "decoder_ffn_dim": 48,
+        "num_encoder_layers": 2,
+        "num_decoder_layers": 2,
+        "num_encoder_attention_heads": 4,
+        "num_decoder_attention_heads": 4,
+        "max_position_embeddings": 64,
+        "init_std": 0.3,
+        "decoder_start_token_id": 2,
+    }
     kinds = {
+        "prophetnet": (
+            library.ProphetNetForConditionalGeneration,
+            library.ProphetNetConfig,
+            prophetnet,
+        ),
         "gpt2": (library.GPT2LMHeadModel, library.GPT2Config, gpt2),
         "llama": (library.LlamaForCausalLM, library.LlamaConfig, llama),
         "qwen2": (library.Qwen2ForCausalLM, library.Qwen2Config, llama),
@@ -296,6 +321,7 @@ _AROUND = {
     "llama": (True, False),
     "qwen2": (False, False),
     "t5": (False, True),
+    "prophetnet": (False, True),
     "bart": (True, True),
     "blenderbot": (False, True),
 }

@@ -19,7 +19,8 @@ from dialbench.records import Context, Decoding
 from dialbench.text.vocabulary import BOS, EOS, PAD, SEP, UNK
 
 V = 10
-EVERY = ["greedy", "sample:t=0.7", "top-k:3", "top-p:0.8", "beam:3"]
+EVERY = ["greedy", "sample:t=0.7", "top-k:3", "top-p:0.8", "beam:3", "top-k:3+no-repeat:2"]
+EVERY += ["beam:3+length:0.6+no-repeat:2"]
 
 
 @pytest.fixture
@@ -115,6 +116,20 @@ class TestOneByOne:
                 expected.append(word)
             assert answer == expected
 
+    @pytest.mark.parametrize("size", [1, 2, 3])
+    def test_what_may_not_be_repeated_gives_way_to_the_next_best(self, model, questions, size):
+        actual = answers(model, questions, f"greedy+no-repeat:{size}", limit=30)
+        for row, words in enumerate(actual):
+            context = model.code_of([t for t in questions.source.padded(np.array([row]))[0] if t])
+            expected: list[int] = []
+            while len(expected) < 30:
+                ranked = log_probabilities(model, context, expected).argsort(descending=True)
+                best = next(w for w in ranked.tolist() if not repeats([*expected, w], size))
+                if best == EOS:
+                    break
+                expected.append(best)
+            assert words == expected
+
     def test_answers_are_of_several_lengths(self, model, questions):
         # else the tests below prove little
         lengths = {len(answer) for answer in answers(model, questions, "greedy")}
@@ -177,6 +192,12 @@ class TestOneByOne:
         assert steps[-1] < 12
 
 
+def repeats(words: Sequence[int], size: int) -> bool:
+    """Whether some `size` words in a row occur twice."""
+    rows = [tuple(words[i : i + size]) for i in range(len(words) - size + 1)]
+    return len(set(rows)) < len(rows)
+
+
 def all_hypotheses(model, context: int, limit: int) -> dict[tuple[int, ...], float]:
     """Every response of at most `limit` tokens, EOS counted, and its score."""
     scores = {}
@@ -225,6 +246,28 @@ class TestBeam:
                 ]
                 assert h.length == len(ended) <= 6
                 assert h.log_probability == pytest.approx(sum(parts))
+
+    @pytest.mark.parametrize("power", [0.0, 0.6, 2.0])
+    def test_length_penalty(self, model, questions, power):
+        batch = make_batch(questions, np.arange(4), "cpu", 1, "infer")
+        decoding = Decoding.parse(f"beam:200+length:{power}")
+        for row, hypotheses in enumerate(beam_search(model, batch, 200, self.LIMIT, decoding)):
+            plain = all_hypotheses(model, model.code_of(self.words(batch, row)), self.LIMIT)
+            lengths = {words: len(words) + (len(words) < self.LIMIT) for words in plain}
+            expected = {w: plain[w] * lengths[w] / lengths[w] ** power for w in plain}
+            assert {h.tokens: h.score for h in hypotheses} == pytest.approx(expected)
+            assert hypotheses[0].tokens == max(expected, key=expected.__getitem__)
+            assert decode(model, batch, decoding, self.LIMIT)[row] == list(hypotheses[0].tokens)
+
+    @pytest.mark.parametrize("size", [1, 2])
+    def test_what_may_not_be_repeated_is_in_no_hypothesis(self, model, questions, size):
+        batch = make_batch(questions, np.arange(4), "cpu", 1, "infer")
+        decoding = Decoding.parse(f"beam:200+no-repeat:{size}")
+        for row, hypotheses in enumerate(beam_search(model, batch, 200, self.LIMIT, decoding)):
+            every = all_hypotheses(model, model.code_of(self.words(batch, row)), self.LIMIT)
+            expected = {w: score for w, score in every.items() if not repeats(w, size)}
+            assert len(expected) < len(every)
+            assert {h.tokens: h.score for h in hypotheses} == pytest.approx(expected)
 
     def test_a_beam_finds_what_greedy_misses(self, questions, hashed):
         total = {1: 0.0, 8: 0.0}

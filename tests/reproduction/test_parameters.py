@@ -26,6 +26,9 @@ def counts(name: str, preset: str = "paper") -> dict[str, int]:
         ("paraformer-n[layout=full]", 29_576_576, 8_779_776, 0),
         ("rl-transformer", 45_894_368, 13_172_736, 0),
         ("gpt2", 9_924_608, 0, 0),
+        ("prophetnet", 12_890_624, 0, 0),
+        # the bag of words: 64 + 256 -> 256
+        ("dialogved", 13_104_768, 0, 321 * 256),
         ("s2sa", 174_695_920, 0, 0),
         ("s2sa-mmi", 2 * 174_695_920, 0, 0),
         ("dvs2s[vocabulary=20000]", 166_345_920, 0, 0),

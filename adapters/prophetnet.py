@@ -1,0 +1,318 @@
+"""ProphetNet: an encoder-decoder whose decoder also predicts the words after the next.
+
+Qi et al., "ProphetNet: Predicting Future N-gram for Sequence-to-Sequence Pre-training", baseline
+of the DialogVED paper. Beside the main stream, which reads the response, K predicting streams
+stand at every position: stream k predicts the k-th word from there on, from what the main stream
+has read (`blocks/nstream.py`). Responses are written by stream 1 alone.
+
+With `weights` a pretrained ProphetNet is fine-tuned by the same loss; without, a small one is
+trained from scratch, and its title says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, cast
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor, nn
+
+from dialbench.adapter import Card
+from dialbench.neural.data import Batch
+from dialbench.neural.dropout import Dropout
+from dialbench.neural.model import DialogueModel, Losses, State, WordOutput
+from dialbench.text.vocabulary import BOS, PAD, SEP
+
+from .blocks.attention import DecoderLayer, EncoderLayer, FeedForward, Residual
+from .blocks.causal import TiedOutput
+from .blocks.embedding import WordEmbedding, WordStart
+from .blocks.nstream import LastLayer, RelativeAttention, StreamAttention, streams_of
+from .blocks.randomized import Draws
+from .blocks.sequences import Around, surround
+from .pretrained import prophetnet as pretrained
+from .pretrained.checkpoint import Checkpoint
+from .pretrained.tuning import TunedAdapter, TuningConfig
+
+# Of the words' std: else positions hide the words until both are learnt.
+_PLACES = 0.25
+
+
+@dataclass(frozen=True)
+class ProphetNetConfig(WordStart, TuningConfig):
+    """Sizes and rates from scratch, and how pretrained weights are fine-tuned.
+
+    With `weights` the checkpoint's sizes and dropout hold.
+
+    Attributes:
+        layers, heads, embedding, feed_forward: of encoder and decoder; `embedding` is n.
+        word_spread: standard deviation of word vectors at the start. (The released 0.02 is meant
+            for n = 1024; sums of fewer terms need a larger one.)
+        dropout: on embeddings, attention weights, hidden layers and sub-network outputs.
+        norm: layer normalisation behind (post) or before (pre) each sub-network.
+        ngram: K, how many words are predicted at each position.
+        buckets, max_distance: of relative positions in the decoder, and the longest told apart.
+        tied: whether words are predicted by their own vectors, or by a map that starts as
+            `output_start` and `output_bias` say.
+        label_smoothing: the share of the loss that asks every word for the same probability.
+    """
+
+    batch_size: int = 64
+    learning_rate: float = 5e-4
+    warmup: float = 2_000
+    clip: float = 1.0
+    tuning_rate: float = 1e-4
+    tuning_warmup: float = 2_000
+    tuning_epochs: int = 10
+    layers: int = 4
+    heads: int = 8
+    embedding: int = 256
+    feed_forward: int = 1_024
+    word_spread: float = 0.04
+    dropout: float = 0.1
+    norm: Literal["post", "pre"] = "post"
+    ngram: int = 2
+    buckets: int = 32
+    max_distance: int = 128
+    tied: bool = True
+    label_smoothing: float = 0.1
+
+    positive: ClassVar[tuple[str, ...]] = (
+        *("layers", "heads", "embedding", "word_spread", "feed_forward", "ngram"),
+    )
+    rates: ClassVar[tuple[str, ...]] = ("dropout", "label_smoothing")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.embedding % self.heads:
+            raise ValueError(f"embedding={self.embedding} is no multiple of heads={self.heads}")
+        if self.buckets < 2 or self.buckets % 2 or self.max_distance <= self.buckets // 2:
+            raise ValueError("buckets must be even, and max_distance more than half of them")
+
+    @property
+    def positions(self) -> int:
+        """Rows of the tables of positions: two more than are read, as streams look one ahead."""
+        return max(self.context_tokens + 2, self.response_tokens + 1) + 2
+
+
+@dataclass(frozen=True)
+class Words:
+    """The numbers that a model works with.
+
+    Attributes:
+        count: V.
+        unused: those that take no probability.
+        around: what stands around every context.
+        positions: rows of the tables of positions.
+    """
+
+    count: int
+    unused: tuple[int, ...]
+    around: Around
+    positions: int
+
+
+class ProphetNetModel(DialogueModel):
+    """Encoder and n-stream decoder over V words."""
+
+    config: ProphetNetConfig
+
+    def __init__(self, config: ProphetNetConfig, words: Words) -> None:
+        super().__init__()
+        n, K = config.embedding, config.ngram
+        self.config, self.around = config, words.around
+        self.embedding = WordEmbedding(words.count, n, config.word_spread)
+        self.encoder_positions = nn.Embedding(words.positions, n)
+        self.decoder_positions = nn.Embedding(words.positions, n)
+        self.streams = nn.Embedding(K, n)
+        for table in (self.encoder_positions, self.decoder_positions, self.streams):
+            nn.init.normal_(table.weight, 0.0, _PLACES * config.word_spread)
+        self.encoder_norm, self.decoder_norm = nn.LayerNorm(n), nn.LayerNorm(n)
+        self.dropout = Dropout(config.dropout)
+        self.encoder = nn.ModuleList(self._encoder_layer() for _ in range(config.layers))
+        kinds = [DecoderLayer] * (config.layers - 1) + [LastLayer]
+        self.decoder = nn.ModuleList(self._decoder_layer(kind) for kind in kinds)
+        final = config.norm == "pre"  # pre-norm stacks end with a norm
+        self.encoder_end = nn.LayerNorm(n) if final else nn.Identity()
+        self.decoder_end = nn.LayerNorm(n) if final else nn.Identity()
+        self.output = self._output(words)
+
+    def _output(self, words: Words) -> nn.Module:
+        if self.config.tied:
+            return TiedOutput(self.embedding, words.unused)
+        output = WordOutput(self.config.embedding, words.count)
+        nn.init.xavier_uniform_(output.weight)
+        return output
+
+    def _residuals(self, count: int) -> list[Residual]:
+        c = self.config
+        return [Residual(c.embedding, c.dropout, c.norm) for _ in range(count)]
+
+    def _feed_forward(self) -> FeedForward:
+        c = self.config
+        return FeedForward(c.embedding, c.feed_forward, c.dropout, activation=F.gelu)
+
+    def _encoder_layer(self) -> EncoderLayer:
+        c = self.config
+        attention = RelativeAttention(c.embedding, c.embedding, c.heads, c.dropout, bias=True)
+        return EncoderLayer(attention, self._feed_forward(), self._residuals(2))
+
+    def _decoder_layer(self, kind: type[DecoderLayer]) -> DecoderLayer:
+        c = self.config
+        attention = StreamAttention(c.embedding, c.heads, c.dropout, c.buckets)
+        cross = RelativeAttention(c.embedding, c.embedding, c.heads, c.dropout, bias=True)
+        return kind(attention, cross, self._feed_forward(), self._residuals(3))
+
+    def place(self, tokens: Tensor) -> Tensor:
+        """(B, S) tokens of a context -> (B, S, n), words and where they stand."""
+        places = torch.arange(1, tokens.shape[1] + 1, device=tokens.device)
+        return self.embedding(tokens) + _rows(self.encoder_positions, places)  # type: ignore[no-any-return]
+
+    def distances(self, tokens: Tensor, seen: Tensor) -> Draws:
+        """What encoder attention knows of the distances between the tokens (B, S); nothing here."""
+        return None
+
+    def encode(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """(B, S) contexts -> (B, S, n), and the mask (B, 1, 1, S) of real tokens."""
+        tokens = surround(batch.source, self.around)
+        seen = tokens.ne(PAD)[:, None, None]
+        x = self.dropout(self.encoder_norm(self.place(tokens)))
+        distances = self.distances(tokens, seen)
+        for layer in self.encoder:
+            x = layer(x, seen, distances)  # LN(x + f(x)), or x + f(LN(x))
+        return self.encoder_end(x), seen
+
+    def begin(self, memory: Tensor, seen: Tensor, pasts: Sequence[Any]) -> State:
+        """Where responding starts: contexts projected for every layer, and keys it begins with."""
+        layers = cast(Iterable[DecoderLayer], self.decoder)
+        projected = [layer.cross_attention.keys_values(memory, None) for layer in layers]
+        keys_values = [(keys.contiguous(), values.contiguous()) for keys, values in projected]
+        return State({"memory": keys_values, "seen": seen}, list(pasts))
+
+    def start(self, batch: Batch) -> State:
+        """Encodes the contexts and projects them for every decoder layer."""
+        return self.begin(*self.encode(batch), [None] * self.config.layers)
+
+    def embed(self, tokens: Tensor, first: int, streams: int) -> Tensor:
+        """(N, T) tokens at positions from `first` on -> (N, (K + 1) T, n) rows of all streams."""
+        places = torch.arange(first + 1, first + tokens.shape[1] + 1, device=tokens.device)
+        main = self.embedding(tokens) + _rows(self.decoder_positions, places)  # (N, T, n)
+        ahead = _rows(self.decoder_positions, places + 1)  # (T, n), where the next word will be
+        # The released model has the vector of stream 1 in the last row of its table.
+        starts = self.streams.weight.roll(1, 0)[:streams, None]  # (K, 1, n)
+        predicting = (starts + ahead).flatten(0, 1).expand(len(tokens), -1, -1)  # (N, K T, n)
+        return self.dropout(self.decoder_norm(torch.cat([main, predicting], 1)))  # type: ignore[no-any-return]
+
+    def read(self, tokens: Tensor, state: State, streams: int) -> tuple[Tensor, list[Any]]:
+        """Reads (N, T) tokens behind those of the state.
+
+        Returns:
+            (N, K, T, n) outputs of K = `streams` predicting streams, and what each layer has read.
+        """
+        T, c = tokens.shape[1], self.config
+        x = self.embed(tokens, state.length, streams)
+        bucketing = c.buckets, c.max_distance
+        presents = []
+        for layer, past, memory in zip(
+            self.decoder, state.row, state.example["memory"], strict=True
+        ):
+            # keys in front of what was read, which no position knows
+            front = 0 if past is None else past[0].shape[2] - state.length
+            plan = streams_of(T, state.length, streams, bucketing, front, x.device)
+            x, present = layer(x, past, memory, (None, state.example["seen"]), plan)
+            presents.append(present)
+        return self.decoder_end(x).unflatten(1, (streams, T)), presents
+
+    def logits(self, batch: Batch) -> Tensor:
+        """(B, T, V) of stream 1 with teacher forcing."""
+        return self.output(self.read(batch.inputs, self.start(batch), 1)[0][:, 0])  # type: ignore[no-any-return]
+
+    def loss(self, batch: Batch, step: int) -> Losses:
+        """Negative log-likelihood of all streams, divided by K and by the real target tokens."""
+        return self.words(batch, self.start(batch))
+
+    def words(self, batch: Batch, state: State) -> Losses:
+        """As `loss`, from a state."""
+        K, T, smoothing = self.config.ngram, batch.target.shape[1], self.config.label_smoothing
+        hidden = self.read(batch.inputs, state, K)[0].transpose(0, 1)  # (K, B, T, n)
+        real, tokens = batch.real, len(batch.real)
+        rows = torch.cat([real + k * batch.target.numel() for k in range(K)])  # (K tokens,)
+        # Stream k has nothing to say of the first k - 1 words: they are not k words ahead.
+        counts = torch.cat([real % T >= k for k in range(K)])
+        logits = self.output(hidden.flatten(0, 2).index_select(0, rows))  # (K tokens, V)
+        target = batch.target.flatten().index_select(0, real).repeat(K)
+        nll = F.cross_entropy(logits, target, reduction="none") * counts
+        total = (1 - smoothing) * nll.sum()
+        if smoothing:
+            total = total + smoothing * (self._uniform_loss(logits) * counts).sum()
+        first = nll[:tokens].sum().detach()
+        parts = {"nll": first, "future_nll": nll.sum().detach() - first}
+        return Losses(total / (K * tokens), parts, tokens, len(batch))
+
+    def _uniform_loss(self, logits: Tensor) -> Tensor:
+        # (R, V) -> (R,): the mean of -log p over the words that can have a probability
+        logs = logits.log_softmax(-1)
+        if not isinstance(self.output, TiedOutput):
+            return -logs.mean(-1)
+        usable = self.output.offset.eq(0)
+        return -logs.masked_fill(~usable, 0.0).sum(-1) / usable.sum()
+
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """(B * width,) tokens -> logits (B * width, V), by the main stream and stream 1."""
+        x, row = self.read(tokens[:, None], state, 1)  # (N, 1, 1, n)
+        return self.output(x[:, 0, 0]), replace(state, row=row, length=state.length + 1)
+
+
+def _rows(table: nn.Embedding, places: Tensor) -> Tensor:
+    # What lies beyond a checkpoint's last position is read as that.
+    return table(places.clamp(max=table.num_embeddings - 1))  # type: ignore[no-any-return]
+
+
+class ProphetNetAdapter:
+    """A mixin of systems that are a ProphetNet, with more or without; before `TunedAdapter`.
+
+    Attributes:
+        Model: what is built.
+        front: what stands in front of every context, from scratch.
+    """
+
+    architecture: ClassVar[str] = "prophetnet"
+    Model: ClassVar[type[ProphetNetModel]]
+    front: ClassVar[tuple[int, ...]] = ()
+    config: Any
+    open: Callable[[Any], Checkpoint]
+
+    def build_model(self, size: int) -> DialogueModel:
+        """The untrained model, or the pretrained one."""
+        c = self.config
+        if not c.weights:
+            return self.Model(c, Words(size, (PAD, BOS, SEP), Around(self.front), c.positions))
+        checkpoint = self.open(c)
+        rows, unused = len(pretrained.words(checkpoint)), pretrained.never_written(checkpoint)
+        words = Words(rows, unused, self._around(checkpoint), pretrained.positions(checkpoint))
+        model = self.Model(replace(c, **pretrained.sizes(checkpoint)), words)
+        # A part that the checkpoint lacks stays as it is.
+        model.load_state_dict({**model.state_dict(), **pretrained.weights(checkpoint)})
+        return model
+
+    def _around(self, checkpoint: Checkpoint) -> Around:
+        around = pretrained.around(checkpoint)
+        if self.front and not around.front:
+            return replace(around, front=pretrained.summary(checkpoint))
+        return around
+
+
+class ProphetNet(ProphetNetAdapter, TunedAdapter):
+    """ProphetNet, or a small model of its kind."""
+
+    name = "prophetnet"
+    card = Card(
+        title="ProphetNet (small, from scratch)",
+        family="transformer",
+        summary="a decoder that predicts two words at once; with weights=FOLDER the pretrained one",
+        paper="Qi et al., ProphetNet: Predicting Future N-gram",
+        year=2020,
+    )
+    Config = ProphetNetConfig
+    Model = ProphetNetModel
