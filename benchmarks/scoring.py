@@ -34,9 +34,10 @@ import numpy as np
 
 from dialbench.metrics.base import Metric
 from dialbench.metrics.registry import DEFAULT, create, needs
+from dialbench.metrics.resource import Found
 from dialbench.metrics.settings import MetricSettings
 from dialbench.metrics.texts import Texts
-from dialbench.metrics.wordnet import WordNet
+from dialbench.metrics.wordnet import WORDNET, WordNet
 from dialbench.records import Example
 from dialbench.scoring.evaluation import score_responses
 from dialbench.text.tokenizer import tokenizer
@@ -220,7 +221,7 @@ def compare(count: int, data: Path) -> dict[str, Any]:
 
     nltk.data.path.insert(0, str(data / "nltk_data"))
     pairs = list(synthetic(count, words(data)))
-    settings = MetricSettings("whitespace", wordnet=WordNet.find(data))
+    settings = MetricSettings("whitespace", resources={WORDNET: Found(WordNet.find(data))})
     there = {name: peer for name, peer in PEERS.items() if is_installed(name)}
     for package in sorted({package_of(name) for name in PEERS.keys() - there.keys()}):
         print(f"left out: {package} is not installed (pip install {package})", file=sys.stderr)

@@ -1,11 +1,19 @@
-"""The code keeps its shape: short functions, few parameters."""
+"""The code keeps its shape: short functions, few parameters, shallow classes."""
 
 from __future__ import annotations
 
 import ast
+import importlib
+import pkgutil
 from collections.abc import Iterator
+from inspect import isclass
 from pathlib import Path
 from statistics import median
+from types import ModuleType
+
+import dialbench_adapters
+
+import dialbench
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("dialbench", "adapters", "benchmarks")
@@ -40,3 +48,22 @@ def test_functions_are_short() -> None:
     lengths = {where: length(node) for where, node in functions()}
     assert [where for where, lines in lengths.items() if lines > 80] == []
     assert median(lengths.values()) < 10
+
+
+def modules() -> Iterator[ModuleType]:
+    for package in (dialbench, dialbench_adapters):
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not found.name.endswith("__main__"):
+                yield importlib.import_module(found.name)
+
+
+def depth(kind: type) -> int:
+    """How many classes of ours stand above each other, this one counted."""
+    ours = (base for base in kind.__bases__ if base.__module__.startswith("dialbench"))
+    return 1 + max(map(depth, ours), default=0)
+
+
+def test_no_class_is_more_than_four_deep() -> None:
+    classes = {kind for module in modules() for kind in vars(module).values() if isclass(kind)}
+    ours = [kind for kind in classes if kind.__module__.startswith("dialbench")]
+    assert sorted(kind.__qualname__ for kind in ours if depth(kind) > 4) == []

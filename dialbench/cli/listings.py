@@ -218,19 +218,28 @@ def metrics() -> list[dict[str, Any]]:
     from dialbench.reporting.tables.columns import column_of
 
     of_responses = registry.create(registry.names(), MetricSettings())
-    needs = {metric.name: sorted(metric.needs) for metric in of_responses}
     every: list[Metric[Any] | SystemMetric] = [*of_responses, *SYSTEM_METRICS.values()]
     return [
         {
             "name": metric.name,
             "title": column_of(metric.name).title,
-            "direction": metric.direction,
-            "needs": needs.get(metric.name, ["run"]),
+            "direction": column_of(metric.name).direction,
+            "needs": _needs(metric.name),
             "default": metric.name in registry.DEFAULT,
             "signature": metric.signature,
         }
         for metric in every
     ]
+
+
+def _needs(name: str) -> list[str]:
+    """What a metric must be given besides text; one of a system the run itself."""
+    from dialbench.metrics import registry
+    from dialbench.metrics.system import SYSTEM_METRICS
+
+    if name in SYSTEM_METRICS:
+        return ["run"]
+    return sorted(resource.name for resource in registry.resources([name]))
 
 
 def metrics_text(found: Iterable[Mapping[str, Any]]) -> str:

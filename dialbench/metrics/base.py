@@ -11,7 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,6 @@ from dialbench.metrics.texts import Paired, Ragged, Texts
 from dialbench.records import ExampleResponses, Tally
 from dialbench.text.tokenizer import tokenizer as find_tokenizer
 
-Direction = Literal["higher", "lower", "none"]
 BLOCK_TOKENS = 1 << 18
 
 Bounds = tuple[float, float]
@@ -59,9 +58,6 @@ class Metric(ABC, Generic[S]):
         tokenizer: name of the tokeniser that its texts must have gone through.
         signature: every choice that changes the value; values of different signatures do not
             compare.
-        direction: which values are better.
-        needs: what it must be given besides text ("vectors", "wordnet", "train", "sentences",
-            "judge", "meteor", "bert", "mauve"), so that nothing is loaded or trained in vain.
         verbatim: whether it reads the text itself, not only its tokens.
         ordered: whether the order of the responses changes the value.
         bounds: the lowest and highest value that is possible.
@@ -72,8 +68,6 @@ class Metric(ABC, Generic[S]):
         version: raised when a change of the code changes the value.
     """
 
-    direction: ClassVar[Direction] = "higher"
-    needs: ClassVar[frozenset[str]] = frozenset()
     verbatim: ClassVar[bool] = False
     ordered: ClassVar[bool] = False
     bounds: ClassVar[Bounds] = (-math.inf, math.inf)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from dialbench.metrics.base import BLOCK_TOKENS, POSITIVE, SHARE, MeanMetric
 from dialbench.metrics.frequencies import Frequencies, FrequencyMetric
 from dialbench.metrics.info import SATURATED, MetricInfo
 from dialbench.metrics.ngrams import distinct, ngram_counts, ngrams, renumber
+from dialbench.metrics.novelty import TRAINING
 from dialbench.metrics.texts import Ragged, Texts
 from dialbench.records import Tally
 
@@ -122,7 +123,6 @@ class ExpectationAdjusted(_NgramCounts):
     """
 
     bounds = POSITIVE
-    needs: ClassVar[frozenset[str]] = frozenset({"train"})
 
     def __init__(self, n: int, tokenizer: str, kinds: int | None, missing: str = "") -> None:
         known = "missing" if kinds is None else str(kinds)
@@ -253,7 +253,8 @@ def _adjusted(n: int) -> MetricInfo:
         f"EAD-{n}",
         "Diversity",
         ExpectationAdjusted,
-        lambda s: ExpectationAdjusted(n, s.tokenizer, s.kinds, s.missing_training),
+        lambda s: ExpectationAdjusted(n, s.tokenizer, s.kinds, s.of(TRAINING).missing),
+        resource=TRAINING,
     )
 
 

@@ -15,9 +15,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dialbench.metrics.base import COSINE, MeanMetric
+from dialbench.metrics.base import COSINE, Dense, MeanMetric, Metric
 from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.overlap import NO_REFERENCES
+from dialbench.metrics.resource import Resource
 from dialbench.metrics.texts import Ragged, Texts
 from dialbench.text.vectors import Vectors
 
@@ -28,8 +29,11 @@ _BLOCK_TOKENS = 1 << 15
 Floats = NDArray[np.float64]
 
 
-class EmbeddingMetric(MeanMetric):
-    """A metric on word vectors.
+VECTORS = Resource[Vectors]("vectors", "no word vectors were given")
+
+
+class EmbeddingMetric(Metric[Dense]):
+    """A metric on word vectors; it stands before `MeanMetric`.
 
     Args:
         kind: "average", "greedy" or "extrema".
@@ -39,7 +43,6 @@ class EmbeddingMetric(MeanMetric):
     """
 
     bounds = COSINE
-    needs: ClassVar[frozenset[str]] = frozenset({"vectors"})
     kind: ClassVar[str]
 
     def __init__(self, tokenizer: str, vectors: Vectors | None, missing: str = "") -> None:
@@ -107,7 +110,7 @@ class _Summary(EmbeddingMetric):
         """(texts, size) one vector for the tokens from each start to the next."""
 
 
-class EmbeddingAverage(_Summary):
+class EmbeddingAverage(_Summary, MeanMetric):
     """emb-average: cosine of the sums of word vectors."""
 
     kind = "average"
@@ -116,7 +119,7 @@ class EmbeddingAverage(_Summary):
         return np.add.reduceat(vectors, starts, axis=0)
 
 
-class EmbeddingExtrema(_Summary):
+class EmbeddingExtrema(_Summary, MeanMetric):
     """emb-extrema: cosine of the vectors of each dimension's value furthest from 0, with sign."""
 
     kind = "extrema"
@@ -127,7 +130,7 @@ class EmbeddingExtrema(_Summary):
         return np.where(highest >= np.abs(lowest), highest, lowest)
 
 
-class EmbeddingGreedy(EmbeddingMetric):
+class EmbeddingGreedy(EmbeddingMetric, MeanMetric):
     """emb-greedy: each word is matched with the most similar one of the other text.
 
     Mean over the words of the response and mean over those of the reference, averaged.
@@ -219,7 +222,12 @@ def _mean_where(values: Floats, there: NDArray[np.bool_]) -> Floats:
 
 def _info(name: str, title: str, kind: type[EmbeddingMetric]) -> MetricInfo:
     return MetricInfo(
-        name, title, "Embedding", kind, lambda s: kind(s.tokenizer, s.vectors, s.missing_vectors)
+        name,
+        title,
+        "Embedding",
+        kind,
+        lambda s: kind(s.tokenizer, *s.of(VECTORS)),
+        resource=VECTORS,
     )
 
 

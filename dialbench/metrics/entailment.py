@@ -8,9 +8,10 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dialbench.metrics.base import COSINE, Direction, MeanMetric
+from dialbench.metrics.base import COSINE, MeanMetric
 from dialbench.metrics.guard import GUARD, says_something
-from dialbench.metrics.info import MetricInfo
+from dialbench.metrics.info import Direction, MetricInfo
+from dialbench.metrics.resource import Resource
 from dialbench.metrics.texts import Texts
 from dialbench.text.untokenized import untokenized
 
@@ -97,6 +98,9 @@ def _means(rows: Floats, owners: NDArray[np.int64], count: int) -> Floats:
     return np.divide(sums, sizes, out=np.full_like(sums, np.nan), where=sizes > 0)
 
 
+JUDGE = Resource[Verdicts]("judge", "no NLI model was given")
+
+
 class Entailment(MeanMetric):
     """ue and its kin: a judge reads each turn of the context and the response, mean, mean.
 
@@ -116,7 +120,6 @@ class Entailment(MeanMetric):
     """
 
     bounds = COSINE
-    needs: ClassVar[frozenset[str]] = frozenset({"judge"})
     verbatim: ClassVar[bool] = True
 
     def __init__(self, name: str, tokenizer: str, verdicts: Verdicts | None, missing: str) -> None:
@@ -144,18 +147,6 @@ class Entailment(MeanMetric):
         return self.missing or _NO_CONTEXT
 
 
-class Neutrality(Entailment):
-    """ue-neutral: a share of which neither more nor less is better."""
-
-    direction: ClassVar[Direction] = "none"
-
-
-class Contradiction(Entailment):
-    """ue-contradict: a share of which less is better."""
-
-    direction: ClassVar[Direction] = "lower"
-
-
 _TITLES = {
     "ue": "UE",
     "ue-raw": "UE (unguarded)",
@@ -168,13 +159,15 @@ _TITLES = {
 
 
 def _info(name: str, title: str) -> MetricInfo:
-    kind = {"ue-neutral": Neutrality, "ue-contradict": Contradiction}.get(name, Entailment)
+    directions: dict[str, Direction] = {"ue-neutral": "none", "ue-contradict": "lower"}
     return MetricInfo(
         name,
         title,
         "Entailment",
-        kind,
-        lambda s: kind(name, s.tokenizer, s.verdicts, s.missing_judge),
+        Entailment,
+        lambda s: Entailment(name, s.tokenizer, *s.of(JUDGE)),
+        directions.get(name, "higher"),
+        JUDGE,
     )
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 import re
 from itertools import pairwise
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dialbench.metrics.base import SHARE, Direction, MeanMetric
+from dialbench.metrics.base import SHARE, MeanMetric
 from dialbench.metrics.frequencies import Frequencies, FrequencyMetric
 from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.ngrams import hashed_texts, once_per_group
@@ -45,7 +44,6 @@ class GenericRate(MeanMetric):
     """
 
     bounds = SHARE
-    direction: ClassVar[Direction] = "none"
 
     def __init__(self, tokenizer: str) -> None:
         listed = f"{len(PHRASES)}@{fingerprint_of(list(PHRASES))[:12]}"
@@ -101,7 +99,6 @@ class Different(_OfWholeResponses):
     Empty responses are one. Like Distinct it falls as the number of responses grows.
     """
 
-    direction: ClassVar[Direction] = "none"
     bounds = SHARE
 
     def __init__(self, tokenizer: str) -> None:
@@ -123,7 +120,6 @@ class DuplicateRate(_OfWholeResponses):
     Empty responses repeat each other. In [0, 1].
     """
 
-    direction: ClassVar[Direction] = "lower"
     bounds = SHARE
 
     def __init__(self, tokenizer: str) -> None:
@@ -135,14 +131,26 @@ class DuplicateRate(_OfWholeResponses):
 
 
 METRICS = (
-    MetricInfo("different", "Different", "Lexical", Different, digits=1, percent=True, exact=True),
+    MetricInfo(
+        "different",
+        "Different",
+        "Lexical",
+        Different,
+        direction="none",
+        digits=1,
+        percent=True,
+        exact=True,
+    ),
     MetricInfo(
         "generic-rate",
         "Generic",
         "Diversity",
         GenericRate,
+        direction="none",
         exact=True,
         unranked="people rated generic responses higher than others, see docs/metrics.md",
     ),
-    MetricInfo("duplicate-rate", "Duplicates", "Diversity", DuplicateRate, exact=True),
+    MetricInfo(
+        "duplicate-rate", "Duplicates", "Diversity", DuplicateRate, direction="lower", exact=True
+    ),
 )

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dialbench.metrics.base import SHARE, Direction, Metric
+from dialbench.metrics.base import SHARE, Metric
 from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.texts import Ragged, Texts
 
@@ -27,7 +26,6 @@ class Homogenization(Metric[Ragged]):
     varied; an empty response has nothing in common with any, not even with another empty one.
     """
 
-    direction: ClassVar[Direction] = "lower"
     bounds = SHARE
 
     def __init__(self, tokenizer: str) -> None:
@@ -134,4 +132,6 @@ _SET_BITS = np.unpackbits(np.arange(1 << 16, dtype=np.uint16).view(np.uint8)).re
 _SET_BITS = _SET_BITS.sum(axis=1, dtype=np.uint8)
 
 
-METRICS = (MetricInfo("homogenization", "Homogenization", "Diversity", Homogenization),)
+METRICS = (
+    MetricInfo("homogenization", "Homogenization", "Diversity", Homogenization, direction="lower"),
+)

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from dialbench.metrics.base import Direction, Metric
+    from dialbench.metrics.base import Metric
+    from dialbench.metrics.resource import Resource
     from dialbench.metrics.settings import MetricSettings
 
 Group = Literal["Lexical", "Diversity", "Overlap", "Embedding", "Entailment", "Semantic", "System"]
+Direction = Literal["higher", "lower", "none"]
+"""Which values are better."""
 SATURATED = "close to 1 for nearly any text"
 
 
@@ -22,8 +25,10 @@ class MetricInfo:
         name: how `--metrics` calls it.
         title: the heading of its column.
         group: the columns that it stands among.
-        kind: its class, which says its direction and what it needs.
+        kind: its class.
         make: builds it; by default from the tokeniser alone.
+        direction: which values are better.
+        resource: what it must be given besides text.
         digits: decimals in tables.
         percent: whether tables show it in percent.
         exact: whether it is a ratio of counts, so that the same responses give the same value on
@@ -36,20 +41,12 @@ class MetricInfo:
     group: Group
     kind: type[Metric[Any]]
     make: Callable[[MetricSettings], Metric[Any]] | None = None
+    direction: Direction = "higher"
+    resource: Resource[Any] | None = None
     digits: int = 3
     percent: bool = False
     exact: bool = False
     unranked: str = ""
-
-    @property
-    def direction(self) -> Direction:
-        """Which values are better."""
-        return self.kind.direction
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """What it must be given besides text."""
-        return self.kind.needs
 
     def create(self, settings: MetricSettings) -> Metric[Any]:
         """The metric itself, which knows the choices that it was built with."""

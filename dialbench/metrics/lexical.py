@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dialbench.metrics.base import POSITIVE, SHARE, Direction, MeanMetric, Metric
+from dialbench.metrics.base import POSITIVE, SHARE, MeanMetric, Metric
 from dialbench.metrics.info import SATURATED, MetricInfo
 from dialbench.metrics.joined import Windows, mtld, mtld_of_groups, runs, types_in_windows
 from dialbench.metrics.texts import Ragged, Texts
@@ -23,7 +23,6 @@ class Length(MeanMetric):
     """length: mean number of tokens of a response; an empty response counts 0."""
 
     bounds = POSITIVE
-    direction: ClassVar[Direction] = "none"
 
     def __init__(self, tokenizer: str) -> None:
         super().__init__("length", "length|unit:tokens", tokenizer)
@@ -120,7 +119,7 @@ class Mattr(_Joined):
 
 
 METRICS = (
-    MetricInfo("length", "Length", "Lexical", Length, digits=1, exact=True),
+    MetricInfo("length", "Length", "Lexical", Length, direction="none", digits=1, exact=True),
     MetricInfo("mtld", "MTLD", "Lexical", Mtld, digits=1),
     MetricInfo("mattr", "MATTR", "Lexical", Mattr, lambda s: Mattr("mattr", 50, s.tokenizer)),
     MetricInfo(

@@ -22,6 +22,7 @@ from dialbench.files.pretrained import Pretrained
 from dialbench.metrics.base import SHARE, Dense, MeanMetric, Metric
 from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.overlap import NO_REFERENCES
+from dialbench.metrics.resource import Resource
 from dialbench.metrics.texts import Texts
 
 Floats = NDArray[np.float64]
@@ -103,6 +104,9 @@ class BertModel(LibraryModel):
         return self.checkpoint.read(read)
 
 
+BERT = Resource[BertModel]("bert")
+
+
 class BertScore(MeanMetric):
     """bertscore: F1 of BERTScore (Zhang et al., 2020), not rescaled, without idf, mean.
 
@@ -114,7 +118,6 @@ class BertScore(MeanMetric):
         model: the encoder; None gives NaN and a reason.
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"bert"})
     verbatim: ClassVar[bool] = True
 
     def __init__(self, tokenizer: str, model: BertModel | None) -> None:
@@ -173,6 +176,9 @@ class MauveModel(LibraryModel):
         return self.checkpoint.read_tokenizer()
 
 
+MAUVE = Resource[MauveModel]("mauve")
+
+
 class Mauve(Metric[Dense]):
     """mauve: how near the responses as a set are to the first references, in (0, 1].
 
@@ -187,7 +193,6 @@ class Mauve(Metric[Dense]):
     """
 
     bounds = SHARE
-    needs: ClassVar[frozenset[str]] = frozenset({"mauve"})
     verbatim: ClassVar[bool] = True
 
     def __init__(self, tokenizer: str, model: MauveModel | None) -> None:
@@ -257,7 +262,19 @@ def _filled_references(texts: Texts) -> list[list[str]]:
 
 METRICS = (
     MetricInfo(
-        "bertscore", "BERTScore", "Semantic", BertScore, lambda s: BertScore(s.tokenizer, s.bert)
+        "bertscore",
+        "BERTScore",
+        "Semantic",
+        BertScore,
+        lambda s: BertScore(s.tokenizer, s.of(BERT).value),
+        resource=BERT,
     ),
-    MetricInfo("mauve", "MAUVE", "Semantic", Mauve, lambda s: Mauve(s.tokenizer, s.mauve)),
+    MetricInfo(
+        "mauve",
+        "MAUVE",
+        "Semantic",
+        Mauve,
+        lambda s: Mauve(s.tokenizer, s.of(MAUVE).value),
+        resource=MAUVE,
+    ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from itertools import pairwise
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from dialbench.metrics.base import SHARE, MeanMetric
 from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.overlap import NO_REFERENCES
 from dialbench.metrics.texts import Interner, Texts
-from dialbench.metrics.wordnet import MISSING, WordNet
+from dialbench.metrics.wordnet import MISSING, WORDNET, WordNet
 
 _ALPHA, _BETA, _GAMMA = 0.9, 3.0, 0.5
 
@@ -33,7 +33,6 @@ class Meteor(MeanMetric):
     """
 
     bounds = SHARE
-    needs: ClassVar[frozenset[str]] = frozenset({"wordnet"})
 
     def __init__(self, tokenizer: str, wordnet: WordNet | None) -> None:
         source = wordnet.checksum[:12] if wordnet else "missing"
@@ -168,5 +167,12 @@ def _chunks(pairs: Sequence[tuple[int, int]]) -> int:
 
 
 METRICS = (
-    MetricInfo("meteor", "METEOR", "Overlap", Meteor, lambda s: Meteor(s.tokenizer, s.wordnet)),
+    MetricInfo(
+        "meteor",
+        "METEOR",
+        "Overlap",
+        Meteor,
+        lambda s: Meteor(s.tokenizer, s.of(WORDNET).value),
+        resource=WORDNET,
+    ),
 )

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any, ClassVar, cast
+from typing import IO, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from dialbench.files.checksum import sha256_of
 from dialbench.metrics.base import SHARE, Dense, MeanMetric, SumMetric
 from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.overlap import NO_REFERENCES
+from dialbench.metrics.resource import Resource
 from dialbench.metrics.texts import Texts
 
 _JAR, _PARAPHRASES = "meteor-1.5.jar", Path("data") / "paraphrase-en.gz"
@@ -140,6 +141,9 @@ def _divided(some: NDArray[np.float64], all_: NDArray[np.float64]) -> NDArray[np
     return np.asarray(np.divide(some, all_, out=np.zeros_like(some), where=all_ > 0))
 
 
+METEOR = Resource[MeteorProgram]("meteor")
+
+
 class Meteor15(MeanMetric):
     """meteor-1.5: METEOR 1.5 for English with its defaults, mean over examples, in [0, 1].
 
@@ -154,7 +158,6 @@ class Meteor15(MeanMetric):
     """
 
     bounds = SHARE
-    needs: ClassVar[frozenset[str]] = frozenset({"meteor"})
 
     def __init__(self, tokenizer: str, program: MeteorProgram | None) -> None:
         super().__init__("meteor-1.5", _recipe("response", program), tokenizer)
@@ -180,7 +183,6 @@ class MeteorCoco(SumMetric):
     """
 
     bounds = SHARE
-    needs: ClassVar[frozenset[str]] = frozenset({"meteor"})
 
     def __init__(self, tokenizer: str, program: MeteorProgram | None) -> None:
         super().__init__("meteor-coco", _recipe("corpus", program), tokenizer)
@@ -238,13 +240,19 @@ def _joined(words: list[str], numbers: list[int]) -> str:
 
 METRICS = (
     MetricInfo(
-        "meteor-1.5", "METEOR 1.5", "Overlap", Meteor15, lambda s: Meteor15(s.tokenizer, s.meteor)
+        "meteor-1.5",
+        "METEOR 1.5",
+        "Overlap",
+        Meteor15,
+        lambda s: Meteor15(s.tokenizer, s.of(METEOR).value),
+        resource=METEOR,
     ),
     MetricInfo(
         "meteor-coco",
         "METEOR (COCO)",
         "Overlap",
         MeteorCoco,
-        lambda s: MeteorCoco(s.tokenizer, s.meteor),
+        lambda s: MeteorCoco(s.tokenizer, s.of(METEOR).value),
+        resource=METEOR,
     ),
 )

@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dialbench.metrics.base import SHARE, Direction, MeanMetric
-from dialbench.metrics.info import MetricInfo
+from dialbench.metrics.base import SHARE, Dense, MeanMetric, Metric
+from dialbench.metrics.info import Direction, MetricInfo
 from dialbench.metrics.ngrams import ngram_counts, ngrams
+from dialbench.metrics.resource import Resource
 from dialbench.metrics.texts import Ragged, Texts
 
 _ORDER = 4
@@ -40,8 +40,11 @@ class Training:
         self.checksum = digest.hexdigest()
 
 
-class _AgainstTraining(MeanMetric):
-    """A metric of responses beside the training split.
+TRAINING = Resource[Training]("train", "no training text was given")
+
+
+class _AgainstTraining(Metric[Dense]):
+    """A metric of responses beside the training split; it stands before `MeanMetric`.
 
     Args:
         name: how `--metrics` calls it.
@@ -50,8 +53,6 @@ class _AgainstTraining(MeanMetric):
         training: the training split; None gives NaN.
         missing: why there is none.
     """
-
-    needs: ClassVar[frozenset[str]] = frozenset({"train"})
 
     def __init__(
         self, name: str, recipe: str, tokenizer: str, training: Training | None, missing: str
@@ -73,7 +74,7 @@ class _AgainstTraining(MeanMetric):
         """(responses,) the value of each text of `both` behind the first `turns`."""
 
 
-class Novelty(_AgainstTraining):
+class Novelty(_AgainstTraining, MeanMetric):
     """novelty: share of responses that are not, token for token, a turn of the training split.
 
     1 - novelty is the share copied whole. An empty response counts 0: it says nothing new.
@@ -94,14 +95,13 @@ class Novelty(_AgainstTraining):
         return self.missing or "there are no responses"
 
 
-class CopyRate(_AgainstTraining):
+class CopyRate(_AgainstTraining, MeanMetric):
     """copy-rate: share of the 4-grams of a response that the training split has too, mean.
 
     Responses of fewer than four tokens are left out. In [0, 1]; lower is more of one's own.
     """
 
     bounds = SHARE
-    direction: ClassVar[Direction] = "lower"
 
     def __init__(self, tokenizer: str, training: Training | None, missing: str = "") -> None:
         super().__init__("copy-rate", f"copy-rate|unit:{_ORDER}-gram", tokenizer, training, missing)
@@ -121,15 +121,22 @@ class CopyRate(_AgainstTraining):
         return self.missing or f"no response has {_ORDER} tokens"
 
 
-def _info(name: str, title: str, kind: type[Novelty] | type[CopyRate]) -> MetricInfo:
+def _info(
+    name: str, title: str, kind: type[Novelty] | type[CopyRate], direction: Direction
+) -> MetricInfo:
     return MetricInfo(
         name,
         title,
         "Diversity",
         kind,
-        lambda s: kind(s.tokenizer, s.training, s.missing_training),
+        lambda s: kind(s.tokenizer, *s.of(TRAINING)),
+        direction,
+        TRAINING,
         exact=True,
     )
 
 
-METRICS = (_info("novelty", "Novelty", Novelty), _info("copy-rate", "Copied", CopyRate))
+METRICS = (
+    _info("novelty", "Novelty", Novelty, "higher"),
+    _info("copy-rate", "Copied", CopyRate, "lower"),
+)

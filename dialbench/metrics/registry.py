@@ -11,6 +11,7 @@ import dialbench.metrics
 from dialbench.errors import InputError, UnknownName
 from dialbench.metrics.base import Metric
 from dialbench.metrics.info import MetricInfo
+from dialbench.metrics.resource import Resource
 from dialbench.metrics.settings import MetricSettings
 from dialbench.metrics.system import SYSTEM_METRICS, SystemMetric
 
@@ -53,13 +54,14 @@ def declared(name: str) -> MetricInfo | SystemMetric | None:
     return _DECLARED.get(name) or SYSTEM_METRICS.get(name)
 
 
-def needs(chosen: Iterable[str], *, where: str = "--metrics") -> frozenset[str]:
+def resources(chosen: Iterable[str]) -> frozenset[Resource[Any]]:
     """What the metrics of these names must be given besides text.
 
     Raises:
         UnknownName: there is no metric of that name.
     """
-    return frozenset().union(*(info(name, where=where).needs for name in chosen))
+    needed = (info(name).resource for name in chosen)
+    return frozenset(resource for resource in needed if resource)
 
 
 def create(

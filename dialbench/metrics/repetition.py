@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dialbench.metrics.base import Direction, Metric
+from dialbench.metrics.base import Metric
 from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.ngrams import distinct, ngram_counts, ngrams, renumber
 from dialbench.metrics.texts import Ragged, Texts
@@ -27,7 +27,6 @@ class CompressionRatio(Metric[Ragged]):
     zlib may write other bytes, hence it is in the signature.
     """
 
-    direction: ClassVar[Direction] = "lower"
     ordered: ClassVar[bool] = True
     bounds: ClassVar[tuple[float, float]] = (0.0, math.inf)
 
@@ -101,7 +100,6 @@ class SelfRepetition(Metric[Ragged]):
     shorter than 4 tokens counts 0. It grows with the number of responses and with their length.
     """
 
-    direction: ClassVar[Direction] = "lower"
     bounds: ClassVar[tuple[float, float]] = (0.0, math.inf)
     _n = 4
 
@@ -130,7 +128,16 @@ class SelfRepetition(Metric[Ragged]):
 
 
 METRICS = (
-    MetricInfo("compression-ratio", "Compression", "Diversity", CompressionRatio, digits=2),
+    MetricInfo(
+        "compression-ratio",
+        "Compression",
+        "Diversity",
+        CompressionRatio,
+        direction="lower",
+        digits=2,
+    ),
     MetricInfo("ngram-diversity", "N-gram diversity", "Diversity", NgramDiversity),
-    MetricInfo("self-repetition", "Self-repetition", "Diversity", SelfRepetition),
+    MetricInfo(
+        "self-repetition", "Self-repetition", "Diversity", SelfRepetition, direction="lower"
+    ),
 )

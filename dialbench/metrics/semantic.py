@@ -19,6 +19,7 @@ from dialbench.files.pretrained import silence
 from dialbench.metrics.base import COSINE, POSITIVE, Dense, MeanMetric, Metric
 from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.overlap import NO_REFERENCES
+from dialbench.metrics.resource import Resource
 from dialbench.metrics.texts import Texts
 
 MISSING = (
@@ -128,6 +129,9 @@ class _Encoder:
         return self._encode(texts, batch_size=128, show_progress_bar=False)
 
 
+SENTENCES = Resource[SentenceModel]("sentences")
+
+
 class OfSentences(Metric[Dense]):
     """What reads the vectors of sentences; named before the kind of metric among the bases.
 
@@ -138,7 +142,6 @@ class OfSentences(Metric[Dense]):
         model: the sentence model; None gives NaN and a reason.
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"sentences"})
     verbatim: ClassVar[bool] = True
 
     def __init__(self, name: str, recipe: str, tokenizer: str, model: SentenceModel | None) -> None:
@@ -289,16 +292,24 @@ METRICS = (
         "Sentence",
         "Semantic",
         EmbeddingSentence,
-        lambda s: EmbeddingSentence(s.tokenizer, s.sentences),
+        lambda s: EmbeddingSentence(s.tokenizer, s.of(SENTENCES).value),
+        resource=SENTENCES,
     ),
     MetricInfo(
         "emb-context",
         "Context",
         "Semantic",
         EmbeddingContext,
-        lambda s: EmbeddingContext(s.tokenizer, s.sentences),
+        lambda s: EmbeddingContext(s.tokenizer, s.of(SENTENCES).value),
+        resource=SENTENCES,
     ),
     MetricInfo(
-        "vendi", "Vendi", "Semantic", Vendi, lambda s: Vendi(s.tokenizer, s.sentences), digits=1
+        "vendi",
+        "Vendi",
+        "Semantic",
+        Vendi,
+        lambda s: Vendi(s.tokenizer, s.of(SENTENCES).value),
+        resource=SENTENCES,
+        digits=1,
     ),
 )

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dialbench.metrics.base import POSITIVE, SHARE, Direction, MeanMetric, Metric
+from dialbench.metrics.base import POSITIVE, SHARE, MeanMetric, Metric
 from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.ngrams import ngram_counts, ngrams, occurrences, renumber
 from dialbench.metrics.overlap import NO_REFERENCES, ORDERS, bleu_counts
@@ -116,7 +116,6 @@ class SelfBleu(Metric[Ragged]):
         n: the highest order; with fewer than 4 (self-bleu-n) BLEU-n takes the place of BLEU-4.
     """
 
-    direction: ClassVar[Direction] = "lower"
     bounds = SHARE
     interacting = True
 
@@ -359,7 +358,9 @@ def _plato(name: str, title: str, n: int, variant: Variant) -> MetricInfo:
 
 
 def _self_bleu(name: str, title: str, n: int) -> MetricInfo:
-    return MetricInfo(name, title, "Diversity", SelfBleu, lambda s: SelfBleu(s.tokenizer, n))
+    return MetricInfo(
+        name, title, "Diversity", SelfBleu, lambda s: SelfBleu(s.tokenizer, n), "lower"
+    )
 
 
 METRICS = (

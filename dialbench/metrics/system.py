@@ -10,8 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dialbench.metrics.base import Direction
-from dialbench.metrics.info import Group
+from dialbench.metrics.info import Direction, Group
 from dialbench.records import Responses, Result, Score
 from dialbench.text.tokenizer import tokenize
 

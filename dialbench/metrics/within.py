@@ -7,15 +7,13 @@ compare only systems that drew as many. Contexts with a single response are left
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 from numpy.typing import NDArray
 
-from dialbench.metrics.base import POSITIVE, SHARE, Direction, MeanMetric
+from dialbench.metrics.base import POSITIVE, SHARE, MeanMetric
 from dialbench.metrics.diversity import Denominator, distinct_by
 from dialbench.metrics.info import MetricInfo
-from dialbench.metrics.semantic import OfSentences, SentenceModel
+from dialbench.metrics.semantic import SENTENCES, OfSentences, SentenceModel
 from dialbench.metrics.sentence_bleu import bleu_against_others
 from dialbench.metrics.texts import Texts
 
@@ -60,7 +58,6 @@ class WithinSelfBleu(MeanMetric):
     """
 
     bounds = SHARE
-    direction: ClassVar[Direction] = "lower"
 
     def __init__(self, tokenizer: str) -> None:
         recipe = "self-bleu|orders:1-4|references:others-to-the-context|smooth:epsilon-0.1"
@@ -148,13 +145,16 @@ def _distinct(n: int) -> MetricInfo:
 
 METRICS = (
     *map(_distinct, (1, 2)),
-    MetricInfo("within-self-bleu", "Within-self-BLEU", "Diversity", WithinSelfBleu),
+    MetricInfo(
+        "within-self-bleu", "Within-self-BLEU", "Diversity", WithinSelfBleu, direction="lower"
+    ),
     MetricInfo(
         "within-vendi",
         "Within-Vendi",
         "Semantic",
         WithinVendi,
-        lambda s: WithinVendi(s.tokenizer, s.sentences),
+        lambda s: WithinVendi(s.tokenizer, s.of(SENTENCES).value),
+        resource=SENTENCES,
         digits=2,
     ),
 )

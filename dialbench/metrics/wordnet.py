@@ -16,6 +16,7 @@ from pathlib import Path
 from dialbench.errors import InputError
 from dialbench.files.folders import nltk_folders
 from dialbench.files.lines import read_file
+from dialbench.metrics.resource import Resource
 
 # The endings that Morphy replaces, as in WordNet's own `morph.c` and in nltk.
 _ENDINGS = {
@@ -124,3 +125,6 @@ class WordNet:
 
 
 _Part = tuple[dict[str, list[int]], dict[str, list[str]], bytes]
+
+
+WORDNET = Resource[WordNet]("wordnet")

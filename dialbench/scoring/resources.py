@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,15 @@ from dialbench.files.folders import data_folder
 from dialbench.files.pretrained import folder_of
 from dialbench.metrics import registry
 from dialbench.metrics.base import Metric
-from dialbench.metrics.libraries import BertModel, MauveModel
-from dialbench.metrics.meteor15 import MeteorProgram
-from dialbench.metrics.novelty import Training
-from dialbench.metrics.semantic import SentenceModel
+from dialbench.metrics.embedding import VECTORS
+from dialbench.metrics.entailment import JUDGE, Verdicts
+from dialbench.metrics.libraries import BERT, MAUVE, BertModel, MauveModel
+from dialbench.metrics.meteor15 import METEOR, MeteorProgram
+from dialbench.metrics.novelty import TRAINING, Training
+from dialbench.metrics.resource import Found, Resource
+from dialbench.metrics.semantic import SENTENCES, SentenceModel
 from dialbench.metrics.settings import MetricSettings
-from dialbench.metrics.wordnet import WordNet
+from dialbench.metrics.wordnet import WORDNET, WordNet
 from dialbench.records import Split, fingerprint_of
 from dialbench.scoring.options import ScoringOptions
 from dialbench.text import vectors as word_vectors
@@ -29,12 +33,12 @@ from dialbench.text.vectors import Vectors
 LEAST_TOKENS = 100_000
 """Vectors of less text make any two responses nearly equal (docs/metrics.md)."""
 
-_RESOURCES = {
-    "vectors": "vectors",
-    "sentence_model": "sentences",
-    "nli": "judge",
-    "bert_model": "bert",
-    "mauve_model": "mauve",
+_RESOURCES: Mapping[str, Resource[Any]] = {
+    "vectors": VECTORS,
+    "sentence_model": SENTENCES,
+    "nli": JUDGE,
+    "bert_model": BERT,
+    "mauve_model": MAUVE,
 }
 # Also by the name of a model in the local cache of the Hub.
 _CACHED = ("nli", "bert_model", "mauve_model")
@@ -74,41 +78,42 @@ def build_metrics(
         UnknownName: there is no metric or tokeniser of that name.
         InputError: the file of vectors, WordNet, the sentence model or the judge cannot be used.
     """
-    tokenize = find_tokenizer(options.tokenizer)
     names = usual_metrics() if options.metrics is None else options.metrics
-    needed = registry.needs(names)
+    tokenize = find_tokenizer(options.tokenizer)
+    search = _Search(options, tokenize, train, cache, judged, vector_text)
+    needed = registry.resources(names)
     _require_present(options, needed)
-    resources: dict[str, Any] = {"vocabulary": options.vocabulary}
-    if "vectors" in needed:
-        text = train if vector_text is None else vector_text
-        found = _vectors(options, _tokens(text, tokenize), cache)
-        resources |= zip(("vectors", "missing_vectors"), found, strict=True)
-    if "train" in needed:
-        token_lists = _tokens(train, tokenize)
-        training = Training(token_lists) if token_lists else None
-        reason = _NO_TRAINING if train is None else "the corpus has no training text"
-        resources |= {"training": training, "missing_training": reason}
-    if "sentences" in needed:
-        folder = options.sentence_model
-        resources["sentences"] = SentenceModel.find(Path(folder) if folder else None)
-    if "judge" in needed:
-        resources |= _judge(_text(options.nli), judged)
-    if "bert" in needed:
-        resources["bert"] = BertModel.find(_text(options.bert_model))
-    if "mauve" in needed:
-        resources["mauve"] = MauveModel.find(_text(options.mauve_model))
-    data = data_folder(Path(options.data) if options.data else None)
-    if "wordnet" in needed:
-        resources["wordnet"] = WordNet.find(data)
-    if "meteor" in needed:
-        resources["meteor"] = MeteorProgram.find(data)
-    return registry.create(
-        names,
-        MetricSettings(options.tokenizer, options.denominator, **resources),
-    )
+    found = {resource: _FINDERS[resource](search) for resource in needed}
+    settings = MetricSettings(options.tokenizer, options.denominator, options.vocabulary, found)
+    return registry.create(names, settings)
 
 
-def _require_present(options: ScoringOptions, needed: Collection[str]) -> None:
+@dataclass(frozen=True)
+class _Search:
+    """Where resources are looked for: the arguments of `build_metrics` and the tokeniser."""
+
+    options: ScoringOptions
+    tokenize: Callable[[str], list[str]]
+    train: Split | None
+    cache: Path | None
+    judged: Path | None
+    vector_text: Split | None
+
+    @property
+    def data(self) -> Path:
+        """The data folder."""
+        return data_folder(_path(self.options.data))
+
+    def tokens(self, split: Split | None) -> list[list[str]] | None:
+        """The turns of a split; None without one."""
+        return None if split is None else list(map(self.tokenize, turns_of(split)))
+
+
+def _path(path: str | Path | None) -> Path | None:
+    return Path(path) if path else None
+
+
+def _require_present(options: ScoringOptions, needed: Collection[Resource[Any]]) -> None:
     """A file or model that no metric needs is not read, but a slip in its name is told."""
     for field, resource in _RESOURCES.items():
         name = _text(getattr(options, field))
@@ -124,43 +129,58 @@ def _text(path: str | Path | None) -> str | None:
     return None if path is None else str(path)
 
 
-def _judge(model: str | None, judged: Path | None) -> dict[str, Any]:
-    """The judge, which remembers what it said, or why there is none."""
+def _training(search: _Search) -> Found[Training]:
+    token_lists = search.tokens(search.train)
+    reason = _NO_TRAINING if token_lists is None else "the corpus has no training text"
+    return Found(Training(token_lists) if token_lists else None, reason)
+
+
+def _judge(search: _Search) -> Found[Verdicts]:
+    """The judge, which remembers what it said."""
     from dialbench.nli.cache import CachedJudge
     from dialbench.nli.embedded import MISSING
     from dialbench.nli.loading import find
 
-    judge = find(model)
-    return {"judge": judge and CachedJudge(judge, judged), "missing_judge": MISSING}
+    judge = find(_text(search.options.nli))
+    return Found(Verdicts(CachedJudge(judge, search.judged)) if judge else None, MISSING)
 
 
-def _tokens(split: Split | None, tokenize: Callable[[str], list[str]]) -> list[list[str]] | None:
-    return None if split is None else [tokenize(turn) for turn in turns_of(split)]
-
-
-def _vectors(
-    options: ScoringOptions, token_lists: list[list[str]] | None, cache: Path | None
-) -> tuple[Vectors | None, str]:
-    """The word vectors, or None and why there are none."""
+def _vectors(search: _Search) -> Found[Vectors]:
+    options = search.options
     if options.vectors is not None:
-        return word_vectors.load(Path(options.vectors), where="--vectors"), ""
+        return Found(word_vectors.load(Path(options.vectors), where="--vectors"))
+    text = search.train if search.vector_text is None else search.vector_text
+    token_lists = search.tokens(text)
     if token_lists is None:
-        return None, _NO_VECTORS
+        return Found(missing=_NO_VECTORS)
     if (count := sum(map(len, token_lists))) < LEAST_TOKENS:
-        return None, (
-            f"word vectors need at least {LEAST_TOKENS:,} tokens of training text, here are "
-            f"{count:,}: give a file with --vectors"
+        return Found(
+            missing=f"word vectors need at least {LEAST_TOKENS:,} tokens of training text, here "
+            f"are {count:,}: give a file with --vectors"
         )
-    path = cache / f"word2vec-{_key(token_lists)[:16]}.safetensors" if cache else None
+    path = search.cache and search.cache / f"word2vec-{_key(token_lists)[:16]}.safetensors"
     if path and path.exists():
-        return word_vectors.load(path), ""
+        return Found(word_vectors.load(path))
     try:
         vectors = word_vectors.train(token_lists, **_TRAINING)
     except InputError as error:
-        return None, error.message
+        return Found(missing=error.message)
     if path:
         word_vectors.save(vectors, path)
-    return vectors, ""
+    return Found(vectors)
+
+
+_FINDERS: Mapping[Resource[Any], Callable[[_Search], Found[Any]]] = {
+    VECTORS: _vectors,
+    TRAINING: _training,
+    JUDGE: _judge,
+    SENTENCES: lambda search: Found(SentenceModel.find(_path(search.options.sentence_model))),
+    BERT: lambda search: Found(BertModel.find(_text(search.options.bert_model))),
+    MAUVE: lambda search: Found(MauveModel.find(_text(search.options.mauve_model))),
+    WORDNET: lambda search: Found(WordNet.find(search.data)),
+    METEOR: lambda search: Found(MeteorProgram.find(search.data)),
+}
+"""How each resource is found; a metric that needs another one adds it here."""
 
 
 def _key(token_lists: Iterable[Sequence[str]]) -> str:

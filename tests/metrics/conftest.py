@@ -14,12 +14,15 @@ import numpy as np
 import pytest
 
 from dialbench.metrics.base import Metric
-from dialbench.metrics.novelty import Training
+from dialbench.metrics.embedding import VECTORS
+from dialbench.metrics.entailment import JUDGE, Verdicts
+from dialbench.metrics.novelty import TRAINING, Training
 from dialbench.metrics.registry import create
-from dialbench.metrics.semantic import SentenceModel
+from dialbench.metrics.resource import Found, Resource
+from dialbench.metrics.semantic import SENTENCES, SentenceModel
 from dialbench.metrics.settings import MetricSettings
 from dialbench.metrics.texts import Interner, Texts
-from dialbench.metrics.wordnet import WordNet
+from dialbench.metrics.wordnet import WORDNET, WordNet
 from dialbench.records import Example
 from dialbench.text.tokenizer import tokenizer
 from dialbench.text.vectors import Vectors
@@ -101,16 +104,16 @@ class LetterJudge:
 @pytest.fixture(scope="session")
 def every_metric(tiny_wordnet: Path, tiny_vectors: Vectors) -> Callable[..., list[Metric[Any]]]:
     """`every_metric(*names)`: metrics with the tiny resources and the whitespace tokeniser."""
-    resources: dict[str, Any] = {
-        "wordnet": WordNet(tiny_wordnet),
-        "vectors": tiny_vectors,
-        "training": Training(map(str.split, ("a b c d e", "a b", "f g h a"))),
-        "sentences": SentenceModel(_letters, "letters"),
-        "judge": LetterJudge(),
+    resources: dict[Resource[Any], Found[Any]] = {
+        WORDNET: Found(WordNet(tiny_wordnet)),
+        VECTORS: Found(tiny_vectors),
+        TRAINING: Found(Training(map(str.split, ("a b c d e", "a b", "f g h a")))),
+        SENTENCES: Found(SentenceModel(_letters, "letters")),
+        JUDGE: Found(Verdicts(LetterJudge())),
     }
 
     def make(*names: str) -> list[Metric[Any]]:
-        return create(names, MetricSettings("whitespace", **resources))
+        return create(names, MetricSettings("whitespace", resources=resources))
 
     return make
 

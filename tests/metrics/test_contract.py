@@ -11,15 +11,18 @@ from hypothesis import strategies as st
 
 from dialbench.errors import InputError, UnknownName
 from dialbench.metrics.base import Dense
+from dialbench.metrics.embedding import VECTORS
 from dialbench.metrics.registry import (
     DEFAULT,
     MetricSettings,
     create,
+    info,
     names,
-    needs,
+    resources,
     restore,
 )
 from dialbench.metrics.texts import Interner
+from dialbench.metrics.wordnet import WORDNET
 
 ORDERED = {"mtld", "mattr", "mattr-4", "compression-ratio", "ngram-diversity"}
 LOWER = {
@@ -146,15 +149,15 @@ def test_every_name_makes_a_metric_of_that_name(every_metric):
     metrics = every_metric(*names())
     assert [metric.name for metric in metrics] == names()
     assert len({metric.signature for metric in metrics}) == len(metrics)
-    assert {metric.name for metric in metrics if metric.direction == "none"} == UNRANKED
-    assert {metric.name for metric in metrics if metric.direction == "lower"} == LOWER
+    assert {metric.name for metric in metrics if info(metric.name).direction == "none"} == UNRANKED
+    assert {metric.name for metric in metrics if info(metric.name).direction == "lower"} == LOWER
     assert {metric.name for metric in metrics if metric.ordered} == ORDERED
     assert all(metric.signature.endswith("|tok:whitespace|v:1") for metric in metrics)
 
 
 def test_the_usual_metrics_need_no_model_but_a_judge():
     assert set(DEFAULT) < set(names())
-    assert needs(DEFAULT) == {"vectors", "wordnet", "judge"}
+    assert {resource.name for resource in resources(DEFAULT)} == {"vectors", "wordnet", "judge"}
 
 
 def test_an_unknown_name_is_answered_with_the_nearest():
@@ -163,12 +166,12 @@ def test_an_unknown_name_is_answered_with_the_nearest():
     with pytest.raises(InputError, match=r"--metrics: mattr-50 is called mattr.*4 is mattr-4"):
         create(["mattr-50"], MetricSettings())
     with pytest.raises(UnknownName, match="blue-1"):
-        needs(["blue-1"])
+        resources(["blue-1"])
 
 
 def test_needs_are_known_before_anything_is_loaded():
-    assert needs(["dist-1", "bleu-4"]) == frozenset()
-    assert needs(["emb-greedy", "meteor", "emb-average"]) == {"vectors", "wordnet"}
+    assert resources(["dist-1", "bleu-4"]) == frozenset()
+    assert resources(["emb-greedy", "meteor", "emb-average"]) == {VECTORS, WORDNET}
 
 
 def test_a_metric_restored_from_its_choices_scores_the_same_statistics(texts_of, every_metric):

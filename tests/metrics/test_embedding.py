@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dialbench.metrics.embedding import VECTORS
+from dialbench.metrics.resource import Found
 from dialbench.text.vectors import Vectors
 
 NAMES = ("emb-average", "emb-greedy", "emb-extrema")
@@ -129,7 +131,9 @@ def test_without_vectors_there_is_a_reason(texts_of, name):
     from dialbench.metrics.registry import create
     from dialbench.metrics.settings import MetricSettings
 
-    (metric,) = create([name], MetricSettings(missing_vectors="nothing was given"))
+    (metric,) = create(
+        [name], MetricSettings(resources={VECTORS: Found(missing="nothing was given")})
+    )
     statistics = metric.statistics(texts_of(["a"], [("a",)]))
     assert math.isnan(metric.score(statistics))
     assert metric.reason(statistics) == "nothing was given"

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from dialbench.metrics import registry
+from dialbench.metrics.entailment import JUDGE, Verdicts
 from dialbench.metrics.guard import FUNCTION_WORDS, says_something
 from dialbench.metrics.registry import create
+from dialbench.metrics.resource import Found
 from dialbench.metrics.settings import MetricSettings
 from dialbench.metrics.texts import Texts
 from dialbench.records import Example
@@ -38,8 +40,12 @@ def texts_of(*answered):
     return Texts.build(pairs, tokenize, verbatim=True)
 
 
+def judged_by(judge):
+    return MetricSettings(resources={JUDGE: Found(Verdicts(judge))} if judge else {})
+
+
 def scores(judge, texts, names=NAMES):
-    metrics = create(names, MetricSettings(judge=judge))
+    metrics = create(names, judged_by(judge))
     return {metric.name: metric.score(metric.statistics(texts)) for metric in metrics}
 
 
@@ -72,7 +78,7 @@ def test_examples_without_context_are_left_out():
     texts = texts_of(
         ([], "gladly"), (["no"], "gladly"), (["", " "], "gladly"), (["", "yes"], "gladly")
     )
-    (metric,) = create(["ue"], MetricSettings(judge=Verbal()))
+    (metric,) = create(["ue"], judged_by(Verbal()))
     statistics = metric.statistics(texts)
     np.testing.assert_array_equal(metric.per_response(statistics), [np.nan, -1, np.nan, 1])
     assert metric.count(statistics) == 2
@@ -99,10 +105,10 @@ def test_all_guarded_metrics_ask_once():
 
 
 def test_the_signature_names_the_judge():
-    judged, without = (create(NAMES, MetricSettings(judge=judge)) for judge in (Verbal(), None))
+    judged, without = (create(NAMES, judged_by(judge)) for judge in (Verbal(), None))
     assert all("|judge:verbal@1|tok:default|" in metric.signature for metric in judged)
     assert all("|judge:missing|" in metric.signature for metric in without)
-    assert [metric.direction for metric in judged] == [
+    assert [registry.info(metric.name).direction for metric in judged] == [
         *("higher", "higher", "higher", "none", "lower", "higher", "higher")
     ]
 
@@ -110,7 +116,7 @@ def test_the_signature_names_the_judge():
 def test_the_signature_names_the_guard():
     guards = {
         metric.name: metric.signature.split("|guard:")[1].split("|")[0]
-        for metric in create(NAMES, MetricSettings(judge=Verbal()))
+        for metric in create(NAMES, judged_by(Verbal()))
     }
     assert guards == dict.fromkeys(NAMES, "content,copy,repeat") | {"ue-raw": "none"}
 
@@ -163,7 +169,7 @@ def test_function_words_are_tokens():
 
 
 def test_without_a_judge_the_reason_says_what_to_do():
-    settings = MetricSettings(missing_judge="install the extra")
+    settings = MetricSettings(resources={JUDGE: Found(missing="install the extra")})
     for metric in create(NAMES, settings):
         statistics = metric.statistics(texts_of((["yes"], "gladly")))
         assert math.isnan(metric.score(statistics))
@@ -171,7 +177,7 @@ def test_without_a_judge_the_reason_says_what_to_do():
 
 
 def test_labels_and_probabilities_are_usual_and_the_rest_is_asked_for():
-    assert registry.needs(NAMES) == {"judge"}
+    assert registry.resources(NAMES) == {JUDGE}
     assert [name for name in registry.DEFAULT if name in NAMES] == ["ue", "ue-soft"]
 
 

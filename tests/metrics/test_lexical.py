@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from lexicalrichness import LexicalRichness
 
 from dialbench.metrics.lexical import Length, Mattr, Mtld
+from dialbench.metrics.registry import info
 
 responses = st.lists(
     st.lists(st.sampled_from("abcdef"), max_size=9).map(" ".join), min_size=1, max_size=9
@@ -29,7 +30,7 @@ def test_length_counts_empty_responses(texts_of):
     statistics = metric.statistics(texts_of(["a b c", "", "d"]))
     assert metric.score(statistics) == 4 / 3
     assert metric.per_response(statistics).tolist() == [3, 0, 1]
-    assert metric.direction == "none"
+    assert info("length").direction == "none"
 
 
 def test_the_worked_example_of_mattr(texts_of):

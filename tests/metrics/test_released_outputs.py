@@ -15,7 +15,9 @@ from rouge_score import rouge_scorer
 from sacrebleu.metrics import BLEU, CHRF
 
 from dialbench.metrics.registry import create
+from dialbench.metrics.resource import Found
 from dialbench.metrics.settings import MetricSettings
+from dialbench.metrics.wordnet import WORDNET
 from dialbench.text.tokenizer import tokenize, tokenize_parlai
 
 
@@ -32,7 +34,7 @@ def tokens(released):
 
 
 def metric(name, wordnet=None):
-    return create([name], MetricSettings(wordnet=wordnet))[0]
+    return create([name], MetricSettings(resources={WORDNET: Found(wordnet)}))[0]
 
 
 def value(name, texts):

@@ -174,4 +174,4 @@ def test_every_metric_has_a_column_of_its_own_in_its_direction():
     assert all(column.title != name for name, column in columns.items())
     assert len({column.title for column in columns.values()}) == len(metrics)
     for metric in metrics:
-        assert columns[metric.name].direction == metric.direction, metric.name
+        assert columns[metric.name].direction == registry.info(metric.name).direction
