@@ -74,9 +74,9 @@ def report_suite(
         TypeError: there is no option of a name in `options`.
     """
     from dialbench.reproduction import rows as reproduction
-    from dialbench.suites.suite import CountSuite, load
+    from dialbench.suites.suite import CountSuite, load_suite
 
-    loaded, chosen = load(suite), ReportOptions(**options)
+    loaded, chosen = load_suite(suite), ReportOptions(**options)
     if isinstance(loaded, CountSuite):
         return reproduction.write_counts(loaded, Path(out), chosen)
     loaded = loaded.on(corpus) if corpus else loaded

@@ -87,9 +87,9 @@ def _parameters_text(counts: Mapping[str, int]) -> str:
 def papers() -> list[dict[str, Any]]:
     """Every paper with its tables, the suites that make them again, and what was left out."""
     from dialbench.papers import tables as printed
-    from dialbench.suites import suite as suites
+    from dialbench.suites.suite import load_suite, suite_names
 
-    tables = [(suites.load(name).printed_table(), name) for name in suites.names()]
+    tables = [(load_suite(name).printed_table(), name) for name in suite_names()]
     made = {(table.paper, table.table): name for table, name in tables}
     found = []
     for paper in map(printed.load_paper, printed.names()):

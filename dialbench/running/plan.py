@@ -16,8 +16,7 @@ from dialbench.options import split_outside_brackets, write_options
 from dialbench.presets.preset import Preset
 from dialbench.presets.preset import load as load_preset
 from dialbench.records import Context, Decoding, Job, Split, fingerprint_of
-from dialbench.suites.suite import Group, RunnableSuite, Suite, SuiteRow, TopicSuite
-from dialbench.suites.suite import load_runnable as load_suite
+from dialbench.suites.suite import Group, RunnableSuite, Suite, SuiteRow, TopicSuite, load_runnable
 from dialbench.systems import Registry, System
 
 
@@ -67,7 +66,7 @@ class Request:
         Raises:
             InputError: there is no such suite, or it is faulty.
         """
-        suite = load_suite(name)
+        suite = load_runnable(name)
         suite = suite.on(corpus) if corpus else suite
         settings = {key: getattr(suite, key) for key in ("preset", "seeds", "context_turns")}
         return cls(suite=suite, **{**settings, **overrides})

@@ -235,12 +235,12 @@ _Runnable = TypeVar("_Runnable", Suite, TopicSuite)
 _Kind = TypeVar("_Kind", Suite, TopicSuite, CountSuite)
 
 
-def names() -> list[str]:
+def suite_names() -> list[str]:
     """The suites that ship with dialbench."""
     return toml.shipped(_PACKAGE)
 
 
-def load(name: str, *, where: str = "--suite") -> Suite | TopicSuite | CountSuite:
+def load_suite(name: str, *, where: str = "--suite") -> Suite | TopicSuite | CountSuite:
     """The suite called `name`, or the one in the file `name.toml`.
 
     Raises:
@@ -264,9 +264,9 @@ def load_runnable(name: str) -> Suite | TopicSuite:
     """The suite called `name`, which must have something to run.
 
     Raises:
-        InputError: as `load`, or it is a table of counts.
+        InputError: as `load_suite`, or it is a table of counts.
     """
-    suite = load(name)
+    suite = load_suite(name)
     if isinstance(suite, CountSuite):
         raise InputError(
             f"suite {name} counts parameters; there is nothing to run",
@@ -283,8 +283,8 @@ def suite_for(paper: str, number: str) -> str:
         InputError: there is no such table, or no suite for it.
     """
     table = load_table(paper, number)
-    for name in names():
-        if load(name).printed_table() == table:
+    for name in suite_names():
+        if load_suite(name).printed_table() == table:
             return name
     raise InputError(
         f"no suite makes table {number} of {paper} ({table.kind})",
@@ -301,8 +301,8 @@ def _read(name: str, where: str) -> _File:
     if base is None:
         return _File(file, value)
     where_extends = f"{file}:extends"
-    if base not in names():
-        raise UnknownName.of("suite", str(base), names(), where=where_extends)
+    if base not in suite_names():
+        raise UnknownName.of("suite", str(base), suite_names(), where=where_extends)
     inherited_value = _read(base, where_extends).value
     for key in _EXTENDABLE:
         if not isinstance(value.get(key, []), list):

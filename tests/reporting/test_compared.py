@@ -11,7 +11,7 @@ from dialbench.reporting.plots.grids import heat_maps
 from dialbench.reporting.plots.slopes import rank_agreement
 from dialbench.reporting.tables.paper_comparison import compare_with_paper
 from dialbench.reporting.tables.significance import Rules
-from dialbench.suites import suite as suites
+from dialbench.suites.suite import load_suite
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def suite_table(result, score):
     """The table of a suite with these values of dist-1 by row."""
 
     def make(name, values, **more):
-        suite = suites.load(name)
+        suite = load_suite(name)
         rows = {
             label: [result(label, {"dist-1": score(value)}, **more)]
             for label, value in values.items()

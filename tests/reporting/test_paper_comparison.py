@@ -19,12 +19,12 @@ from dialbench.reporting.tables.paper_comparison import (
     reproduced_stars,
 )
 from dialbench.reporting.tables.significance import Rules
-from dialbench.suites import suite as suites
+from dialbench.suites.suite import load_suite
 
 
 @pytest.fixture
 def suite():
-    return suites.load("paraformer-4")
+    return load_suite("paraformer-4")
 
 
 @pytest.fixture
@@ -156,7 +156,7 @@ def test_values_under_two_signatures_stand_apart(suite, result, score):
 
 
 def test_our_values_have_the_papers_digits(result, score):
-    suite = suites.load("rl-1")
+    suite = load_suite("rl-1")
     rows = {"SVT": [result("svt", {"length": score(10.2), "mtld": score(1 / 3)})]}
     table = compare_with_paper(suite, suite.groups[0], rows, {}, Rules()).table
     assert {c.name: c.digits for c in table.columns}["length"] == 3
@@ -227,7 +227,7 @@ class TestStarred:
 
 
 def test_what_the_paper_prints_in_percent_is_compared_as_a_fraction(result, score):
-    suite = suites.load("dvs2s-5")
+    suite = load_suite("dvs2s-5")
     cells_of = {
         "0 content words": [result("a", {"emb-average": score(0.25)})],
         "100 content words": [result("b", {"emb-average": score(0.3)})],
@@ -246,7 +246,7 @@ def test_what_the_paper_prints_in_percent_is_compared_as_a_fraction(result, scor
 
 
 def test_a_metric_of_the_run_stands_beside_the_printed_one(result):
-    suite = suites.load("dvs2s-4")
+    suite = load_suite("dvs2s-4")
     assert suite.metrics == ("word-recall",)
     cells_of = {
         f"{words} content words": [result(label, {"word-recall": Score(recall, 0, "word-recall")})]
@@ -260,7 +260,7 @@ def test_a_metric_of_the_run_stands_beside_the_printed_one(result):
 
 
 class TestShares:
-    SUITE = suites.load("dvs2s-speed")
+    SUITE = load_suite("dvs2s-speed")
 
     def cells(self, **results):
         table = compare_with_paper(self.SUITE, self.SUITE.groups[0], results, {}, Rules()).table

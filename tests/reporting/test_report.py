@@ -84,9 +84,9 @@ def everything(make_systems):
     from dialbench.records import Decoding
     from dialbench.reporting.tables.paper_comparison import compare_with_paper
     from dialbench.reporting.tables.significance import Rules
-    from dialbench.suites import suite as suites
+    from dialbench.suites.suite import load_suite
 
-    suite = suites.load("paraformer-5")
+    suite = load_suite("paraformer-5")
     results = make_systems([row.name for row in suite.rows[:4]])
     results[2:] = [dataclasses.replace(one, curve=()) for one in results[2:]]
     curves = [{**epoch, "valid_kl_per_example": 0.1} for epoch in results[0].curve]

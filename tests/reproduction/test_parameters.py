@@ -7,8 +7,7 @@ import pytest
 from dialbench.errors import InputError
 from dialbench.presets.preset import load as load_preset
 from dialbench.reproduction.parameters import parameter_counts, parameter_table
-from dialbench.suites import suite as suites
-from dialbench.suites.suite import CountSuite
+from dialbench.suites.suite import CountSuite, load_suite
 from dialbench.systems import Registry
 
 
@@ -74,7 +73,7 @@ def test_what_has_no_model_has_no_count() -> None:
 
 
 def test_appendix_a1_follows_exactly() -> None:
-    suite = suites.load("paraformer-a1")
+    suite = load_suite("paraformer-a1")
     assert isinstance(suite, CountSuite)
     table = parameter_table(suite)
     counts = {row.label: [cell.value for cell in row.cells.values()] for row in table.rows}
@@ -99,7 +98,7 @@ def test_appendix_a1_follows_exactly() -> None:
     ],
 )
 def test_a_part_that_is_not_there_is_named(change: dict[str, str], message: str) -> None:
-    suite = suites.load("paraformer-a1")
+    suite = load_suite("paraformer-a1")
     assert isinstance(suite, CountSuite)
     first = suite.parts[0].model_copy(update=change)
     with pytest.raises(InputError, match=message):

@@ -16,7 +16,7 @@ from dialbench.reporting.tables.paper_comparison import STARS, TAU
 from dialbench.reports import report_suite
 from dialbench.running.plan import Plan, Request
 from dialbench.store.layout import Store
-from dialbench.suites import suite as suites
+from dialbench.suites.suite import Suite, load_suite, suite_names
 
 # bfloat16 on every machine, since it finds dtypes that do not go together.
 TINY = """
@@ -41,7 +41,7 @@ kl_annealing = 2
 autoencoder_updates = 1
 precision = "bfloat16"
 """
-TABLES = [name for name in suites.names() if name not in ("paraformer-a1", "adand-4")]
+TABLES = [name for name in suite_names() if name not in ("paraformer-a1", "adand-4")]
 PLUGINS = Path(__file__).parents[1] / "plugins.py"
 MINE = """
 summary = "mine"
@@ -109,8 +109,8 @@ def test_every_suite_runs_to_its_table(
         name, corpus=corpus, preset=str(runs / "tiny.toml"), limit_train=20, limit_test=8
     )
     outcome = run(request, out=runs, device="cpu", formats=("csv",))
-    suite = suites.load(name)
-    assert isinstance(suite, suites.Suite)
+    suite = load_suite(name)
+    assert isinstance(suite, Suite)
     assert not outcome.failed
     absent = {row.name: row.absent for row in suite.rows if row.absent}
     run_mine = {row.name for row in suite.rows if not row.printed}

@@ -9,11 +9,17 @@ import pytest
 from dialbench.errors import InputError
 from dialbench.presets import preset as presets
 from dialbench.running.plan import Request, preset_for_row, systems_of
-from dialbench.suites import suite as suites
-from dialbench.suites.suite import CountSuite, Suite
+from dialbench.suites.suite import (
+    CountSuite,
+    Suite,
+    load_runnable,
+    load_suite,
+    suite_for,
+    suite_names,
+)
 from dialbench.systems import Registry
 
-TABLES = [name for name in suites.names() if name not in ("paraformer-a1", "adand-4")]
+TABLES = [name for name in suite_names() if name not in ("paraformer-a1", "adand-4")]
 MINE = """
 summary = "mine"
 paper = "paraformer"
@@ -55,13 +61,13 @@ def write_more(tmp_path: Path):
 
 
 def load(name: str) -> Suite:
-    suite = suites.load(name)
+    suite = load_suite(name)
     assert isinstance(suite, Suite)
     return suite
 
 
 def test_there_is_one_for_every_table_that_can_be_made_again() -> None:
-    assert set(suites.names()) == {
+    assert set(suite_names()) == {
         *(f"paraformer-{n}" for n in (1, 2, 4, 5, 6, 7)),
         *(f"rl-{n}" for n in (1, 4, 5)),
         *(f"dvs2s-{n}" for n in (1, 4, 5, "speed")),
@@ -82,7 +88,7 @@ def test_rows_and_columns_are_the_papers_in_its_order(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*TABLES, "adand-4"])
 def test_every_row_is_a_system_with_options_that_fit(name: str) -> None:
-    suite = suites.load_runnable(name)
+    suite = load_runnable(name)
     systems, missing = systems_of(suite, Registry())
     assert systems.keys() == {row.name for row in suite.rows if row.system}
     assert missing.keys() == {row.name for row in suite.rows if row.absent}
@@ -229,7 +235,7 @@ FAULTS_OF_MORE = {
 def test_a_fault_counts_rows_as_the_file_does(write_more, case: str) -> None:
     before, after, message = FAULTS_OF_MORE[case]
     with pytest.raises(InputError) as caught:
-        suites.load(write_more(before, after))
+        load_suite(write_more(before, after))
     assert message in caught.value.message
 
 
@@ -294,7 +300,7 @@ FAULTS = {
 def test_a_fault_names_the_file_and_the_key(write_mine, case: str) -> None:
     before, after, message = FAULTS[case]
     with pytest.raises(InputError) as caught:
-        suites.load(write_mine(before, after))
+        load_suite(write_mine(before, after))
     assert message.rstrip(".") in caught.value.message
     assert "\n" not in caught.value.message
 
@@ -307,27 +313,27 @@ def test_rows_of_topics_are_checked_too(tmp_path) -> None:
         '[[row]]\nlabel = "a"\nsystem = "adand"\n'
     )
     with pytest.raises(InputError, match=r"group\[0\]\.dataset: .* Did you mean 'AdaND mixture'"):
-        suites.load(str(path))
+        load_suite(str(path))
 
 
 def test_a_wrong_name_gets_a_near_match() -> None:
     with pytest.raises(
         InputError, match=r"--suite: unknown suite 'paraformer1'\. Did you mean 'para"
     ):
-        suites.load("paraformer1")
+        load_suite("paraformer1")
 
 
 def test_counts_cannot_be_run() -> None:
-    assert isinstance(suites.load("paraformer-a1"), CountSuite)
+    assert isinstance(load_suite("paraformer-a1"), CountSuite)
     with pytest.raises(InputError, match=r"there is nothing to run\. Write dialbench report"):
-        suites.load_runnable("paraformer-a1")
+        load_runnable("paraformer-a1")
 
 
 def test_suites_are_found_by_what_they_stand_beside() -> None:
-    assert suites.suite_for("paraformer", "1") == "paraformer-1"
-    assert suites.suite_for("rl_transformer", "4") == "rl-4"
+    assert suite_for("paraformer", "1") == "paraformer-1"
+    assert suite_for("rl_transformer", "4") == "rl-4"
     with pytest.raises(InputError, match=r"table 3 of paraformer \(human evaluation\)"):
-        suites.suite_for("paraformer", "3")
+        suite_for("paraformer", "3")
 
 
 @pytest.mark.parametrize("key", ["row", "column"])
@@ -336,4 +342,4 @@ def test_what_continues_a_suite_is_a_list(tmp_path: Path, key: str, value: str) 
     path = tmp_path / "mine.toml"
     path.write_text(f"extends = 'paraformer-1'\n{key} = {value}\n")
     with pytest.raises(InputError, match=rf"mine\.toml:{key}: not a list"):
-        suites.load(str(path))
+        load_suite(str(path))
