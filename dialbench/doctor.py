@@ -71,9 +71,7 @@ def _wordnet_line(data: Path | None) -> str:
     from dialbench.metrics.wordnet import WordNet
 
     wordnet = WordNet.find(data_folder(data))
-    if wordnet is None:
-        return "missing  WordNet: meteor will not be available"
-    return f"ok       WordNet {wordnet.checksum[:12]}"
+    return f"ok       WordNet {wordnet.checksum[:12]} ({wordnet.path})"
 
 
 def _judge_line() -> str:

@@ -14,7 +14,7 @@ from dialbench.metrics.base import SHARE, MeanMetric
 from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.overlap import NO_REFERENCES
 from dialbench.metrics.texts import Interner, Texts
-from dialbench.metrics.wordnet import MISSING, WORDNET, WordNet
+from dialbench.metrics.wordnet import WORDNET, WordNet
 
 _ALPHA, _BETA, _GAMMA = 0.9, 3.0, 0.5
 
@@ -43,7 +43,7 @@ class Meteor(MeanMetric):
             tokenizer,
         )
         self._wordnet = wordnet
-        self.missing = "" if wordnet else MISSING
+        self.missing = "" if wordnet else WORDNET.missing
 
     def values(self, texts: Texts) -> NDArray[np.float64]:
         """(responses,) METEOR with the best reference."""

@@ -22,7 +22,7 @@ from dialbench.metrics.resource import Found, Resource
 from dialbench.metrics.semantic import SENTENCES, SentenceModel
 from dialbench.metrics.settings import MetricSettings
 from dialbench.metrics.texts import Interner, Texts
-from dialbench.metrics.wordnet import WORDNET, WordNet
+from dialbench.metrics.wordnet import WORDNET, WordNet, WordNetFiles
 from dialbench.records import Example
 from dialbench.text.tokenizer import tokenizer
 from dialbench.text.vectors import Vectors
@@ -105,7 +105,7 @@ class LetterJudge:
 def every_metric(tiny_wordnet: Path, tiny_vectors: Vectors) -> Callable[..., list[Metric[Any]]]:
     """`every_metric(*names)`: metrics with the tiny resources and the whitespace tokeniser."""
     resources: dict[Resource[Any], Found[Any]] = {
-        WORDNET: Found(WordNet(tiny_wordnet)),
+        WORDNET: Found(WordNetFiles(tiny_wordnet)),
         VECTORS: Found(tiny_vectors),
         TRAINING: Found(Training(map(str.split, ("a b c d e", "a b", "f g h a")))),
         SENTENCES: Found(SentenceModel(_letters, "letters")),

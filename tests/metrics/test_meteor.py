@@ -9,7 +9,7 @@ from nltk.translate.meteor_score import meteor_score
 
 from dialbench.errors import InputError
 from dialbench.metrics.meteor import Meteor
-from dialbench.metrics.wordnet import MISSING, WordNet
+from dialbench.metrics.wordnet import SynonymTable, WordNet, WordNetFiles, table_of
 
 # Forms of a few base words, so that stems and synonyms match besides equal words.
 FORMS = (
@@ -50,7 +50,7 @@ def test_synonyms_are_those_of_nltk(wordnet, nltk_wordnet, released):
 
 def test_score_worked_by_hand(texts_of, tiny_wordnet):
     # "a" equals, "cab" and "glad" are synonyms: 3 of 4 and 3 of 3 words, in 2 chunks.
-    metric = Meteor("whitespace", WordNet(tiny_wordnet))
+    metric = Meteor("whitespace", WordNetFiles(tiny_wordnet))
     texts = texts_of(["a cab so glad"], [("fond a taxi",)])
     mean = (3 / 4 * 1) / (0.9 * 3 / 4 + 0.1 * 1)
     expected = mean * (1 - 0.5 * (2 / 3) ** 3)
@@ -58,14 +58,14 @@ def test_score_worked_by_hand(texts_of, tiny_wordnet):
 
 
 def test_synonyms_are_those_of_stems_as_in_nltk(texts_of, tiny_wordnet):
-    metric = Meteor("whitespace", WordNet(tiny_wordnet))
+    metric = Meteor("whitespace", WordNetFiles(tiny_wordnet))
     # The stem of "geese" is "gees", which WordNet does not know; that of "taxis" is "taxi".
     texts = texts_of(["geese", "cab"], [("goose",), ("taxis",)])
     assert metric.per_response(metric.statistics(texts)).tolist() == [0.0, 0.5]
 
 
 def test_irregular_forms_markers_and_compounds(tiny_wordnet):
-    wordnet = WordNet(tiny_wordnet)
+    wordnet = WordNetFiles(tiny_wordnet)
     assert wordnet.synonyms("geese") == {"goose"}
     assert wordnet.synonyms("glad") == {"glad", "fond"}
     assert wordnet.synonyms("starting") == {"start", "begin"}
@@ -73,7 +73,7 @@ def test_irregular_forms_markers_and_compounds(tiny_wordnet):
 
 
 def test_edges(texts_of, tiny_wordnet):
-    metric = Meteor("whitespace", WordNet(tiny_wordnet))
+    metric = Meteor("whitespace", WordNetFiles(tiny_wordnet))
     texts = texts_of(["", "a", "a", "x"], [("a",), ("",), (), ("y",)])
     statistics = metric.statistics(texts)
     assert metric.per_response(statistics).tolist() == pytest.approx(
@@ -82,22 +82,47 @@ def test_edges(texts_of, tiny_wordnet):
     assert metric.count(statistics) == 3
 
 
-def test_without_wordnet_there_is_a_reason_and_no_other_metric(texts_of):
+def test_a_table_has_the_synonyms_of_its_wordnet(tiny_wordnet, tmp_path):
+    whole = WordNetFiles(tiny_wordnet)
+    (tmp_path / "table.xz").write_bytes(table_of(whole))
+    table = SynonymTable(tmp_path / "table.xz")
+    assert table.checksum == whole.checksum
+    for word in FORMS.split():
+        assert table.synonyms(word) == whole.synonyms(word)
+
+
+def test_the_table_that_ships_has_the_synonyms_of_its_wordnet(wordnet):
+    shipped = WordNet.shipped()
+    assert shipped.checksum == wordnet.checksum
+    assert table_of(wordnet) == shipped.path.read_bytes()
+    forms = sorted({form for part in wordnet.parts.values() for form in part.senses})
+    assert len(forms) > 100_000
+    for form in forms[::7]:
+        for word in (form, f"{form}s", f"{form}ed", form.title()):
+            assert shipped.synonyms(word) == wordnet.synonyms(word), word
+
+
+def test_synonyms_need_no_file_of_the_user(texts_of):
+    metric = Meteor("default", WordNet.shipped())
+    assert metric.score(metric.statistics(texts_of(["a cab"], [("one taxi",)]))) > 0
+
+
+def test_a_metric_made_without_resources_has_no_value(texts_of):
     metric = Meteor("default", None)
     statistics = metric.statistics(texts_of(["a"], [("a",)]))
     assert math.isnan(metric.score(statistics))
-    assert metric.reason(statistics) == MISSING
+    assert metric.reason(statistics) == "no WordNet is given"
     assert "wordnet:missing" in metric.signature
 
 
 def test_the_signature_names_the_wordnet(tiny_wordnet, tmp_path):
     with zipfile.ZipFile(tiny_wordnet) as archive:
         archive.extractall(tmp_path)
-    packed, unpacked = WordNet(tiny_wordnet), WordNet(tmp_path / "wordnet")
+    packed, unpacked = WordNetFiles(tiny_wordnet), WordNetFiles(tmp_path / "wordnet")
     assert packed.checksum == unpacked.checksum
     assert f"|wordnet:{packed.checksum[:12]}|" in Meteor("default", packed).signature
     (tmp_path / "wordnet" / "noun.exc").write_text("mice mouse\n")
-    assert WordNet(tmp_path / "wordnet").checksum != packed.checksum
+    assert WordNetFiles(tmp_path / "wordnet").checksum != packed.checksum
 
 
 def test_wordnet_is_found_in_the_data_folder_then_in_nltk_data(tiny_wordnet, tmp_path, monkeypatch):
@@ -106,7 +131,7 @@ def test_wordnet_is_found_in_the_data_folder_then_in_nltk_data(tiny_wordnet, tmp
     folder = tiny_wordnet.parent.parent
     monkeypatch.setattr(nltk.data, "path", [])
     monkeypatch.delenv("NLTK_DATA", raising=False)
-    assert WordNet.find(tmp_path) is None
+    assert WordNet.find(tmp_path).path == WordNet.shipped().path
     assert WordNet.find(folder.parent).synonyms("cab") == {"cab", "taxi"}
     monkeypatch.setenv("NLTK_DATA", f"{tmp_path}:{folder}")
     assert WordNet.find(None).synonyms("cab") == {"cab", "taxi"}
@@ -117,7 +142,7 @@ def test_a_damaged_archive_is_named(tmp_path, content):
     path = tmp_path / "wordnet.zip"
     path.write_bytes(content)
     with pytest.raises(InputError, match=r"wordnet\.zip: .*Replace the file"):
-        WordNet(path).synonyms("cab")
+        WordNetFiles(path).synonyms("cab")
 
 
 def test_an_archive_of_something_else_is_named(tmp_path):
@@ -125,4 +150,4 @@ def test_an_archive_of_something_else_is_named(tmp_path):
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("wordnet/index.noun", "not an index\n")
     with pytest.raises(InputError, match=r"wordnet\.zip: .*Replace the file"):
-        WordNet(path).synonyms("cab")
+        WordNetFiles(path).synonyms("cab")

@@ -13,7 +13,7 @@ from dialbench.errors import InputError, UnknownName
 from dialbench.metrics.formulas import FORMULAS
 from dialbench.metrics.registry import DEFAULT, WITHIN
 from dialbench.metrics.semantic import EmbeddingSentence, SentenceModel
-from dialbench.metrics.wordnet import MISSING
+from dialbench.nli.embedded import MISSING
 from dialbench.records import Example, Split
 from dialbench.reporting.options import ReportOptions
 from dialbench.scoring.evaluation import score_responses
@@ -67,21 +67,11 @@ def vectors(tmp_path):
     return path
 
 
-@pytest.fixture
-def no_wordnet(monkeypatch, tmp_path):
-    import nltk.data
-
-    monkeypatch.setenv("DIALBENCH_DATA", str(tmp_path))
-
-    monkeypatch.setattr(nltk.data, "path", [])
-    monkeypatch.delenv("NLTK_DATA", raising=False)
-
-
 def free_metrics():
     return build_metrics(ScoringOptions(metrics=FREE))
 
 
-def test_files_become_plain_values(tmp_path, vectors, no_wordnet):
+def test_files_become_plain_values(tmp_path, vectors):
     files = [written(tmp_path / "one.jsonl", PAIRS), written(tmp_path / "two.jsonl", PAIRS[:40])]
     one, two = score(files, vectors=vectors, corpus="lake")
     assert json.loads(json.dumps(one)) == one
@@ -93,8 +83,8 @@ def test_files_become_plain_values(tmp_path, vectors, no_wordnet):
     assert set(dist) == {"value", "signature", "n", "interval"}
     assert dist["n"] == 90
     assert dist["interval"][0] < dist["value"] < dist["interval"][1]
-    meteor = one["metrics"]["meteor"]
-    assert (meteor["value"], meteor["interval"], meteor["reason"]) == (None, None, MISSING)
+    ue = one["metrics"]["ue"]
+    assert (ue["value"], ue["interval"], ue["reason"]) == (None, None, MISSING)
     assert one["metrics"]["emb-greedy"]["value"] > 0
     assert one["metrics"]["emb-greedy"]["signature"].startswith("emb-greedy|vectors:vectors.txt@")
 
@@ -332,7 +322,7 @@ def test_settings_are_plain_json():
     assert ScoringOptions() == ScoringOptions()
 
 
-def test_the_key_follows_every_choice_that_changes_scores(vectors, no_wordnet):
+def test_the_key_follows_every_choice_that_changes_scores(vectors):
     def key(**choices):
         return json.dumps(scoring_key(build_metrics(ScoringOptions(**choices))))
 
@@ -347,11 +337,10 @@ def test_the_key_follows_every_choice_that_changes_scores(vectors, no_wordnet):
     assert len({first, *others}) == 5
 
 
-def test_what_is_missing_is_known_before_scoring(vectors, no_wordnet):
+def test_what_is_missing_is_known_before_scoring(vectors):
     missing = {m.name: m.missing for m in build_metrics(ScoringOptions()) if m.missing}
-    judged = {"ue", "ue-soft"}
-    assert set(missing) == {"meteor", "emb-average", "emb-greedy", "emb-extrema"} | judged
-    assert missing["meteor"] == MISSING
+    assert set(missing) == {"ue", "ue-soft", "emb-average", "emb-greedy", "emb-extrema"}
+    assert missing["ue"] == MISSING
     found = build_metrics(ScoringOptions(("emb-average",), vectors=str(vectors)))
     assert found[0].missing == ""
 
