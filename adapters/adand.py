@@ -114,7 +114,7 @@ class ContextModel(LSTMModel):
     def __init__(self, config: AdaptiveConfig, vocabulary: int) -> None:
         super().__init__(config, vocabulary)
         e, h, dropout = config.embedding, config.hidden, config.dropout
-        sizes = [e] + [2 * h] * (config.recurrent_layers - 1)
+        sizes = [e] + [2 * h] * (config.recurrent_layers - 1)  # what each layer reads
         self.context_embedding = WordEmbedding(vocabulary, e, config.word_spread)
         self.context_encoder = BidirectionalLSTM(
             [NormedLSTMCell(2, size, h, dropout) for size in sizes], dropout
@@ -206,7 +206,7 @@ class TopicInferrer(nn.Module):
         dropout: float,
     ) -> None:
         super().__init__()
-        count = len(numbers)
+        count = len(numbers)  # C
         self.numbers = numbers
         topical_index = torch.full((vocabulary,), count)
         topical_index[torch.tensor(numbers)] = torch.arange(count)
@@ -224,13 +224,14 @@ class TopicInferrer(nn.Module):
         """How often each topical word stands in (B, S) tokens, together (B, C)."""
         indices = self.topical_index[torch.cat(tokens, 1)]  # (B, S), C where not topical
         count = len(self.numbers)
+        # the last for words that are not topical
         bag = self.words.new_zeros(len(indices), count + 1)
         return bag.scatter_add_(1, indices, torch.ones_like(indices, dtype=bag.dtype))[:, :count]
 
     def theta(self, nu: Tensor) -> Tensor:
         """(B, latent) -> shares of the topics (B, K), which sum to 1."""
         with _full_precision(nu):
-            shares = self.shares(nu)
+            shares = self.shares(nu)  # (B, K)
             # theta = softmax(LN(tanh MLP(nu)))
             return F.layer_norm(shares, shares.shape[-1:]).softmax(-1)
 
@@ -248,7 +249,8 @@ class TopicInferrer(nn.Module):
 
     def closeness(self) -> Tensor:
         """Variance minus mean of the angles between all pairs of topics."""
-        unit = F.normalize(self.topics, dim=-1)
+        unit = F.normalize(self.topics, dim=-1)  # (K, H), of length 1
+        # (K, K)
         margin = _ANGLE_MARGIN * torch.eye(len(unit), dtype=unit.dtype, device=unit.device)
         # arccos |cos| of all pairs, (K, K)
         angles = ((unit @ unit.T).abs() - margin).clamp(max=1 - _ANGLE_MARGIN).arccos()
@@ -336,15 +338,16 @@ class TopicModel(LSTMModel):
     def loss(self, batch: Batch, step: int) -> Losses:
         """Words of the response, and beside them what the topics learn from."""
         c = self.config
-        prior = self.prior(batch)
+        prior = self.prior(batch)  # p(nu | context)
         conditioning = self.known(batch, self.theta(prior, batch))
+        # -log p(Y | X, theta)
         words = word_loss(self.hidden(batch, conditioning), self.output, batch)
         bag = self.topics.bag(batch.source, batch.target)  # (B, C)
         posterior = self.posterior(bag)  # q(nu | context, response)
-        topical_nll = self.topics.words_nll(bag, posterior.sample(noise(batch, c.latent)))
-        divergence = posterior.divergence(prior)
+        topical_nll = self.topics.words_nll(bag, posterior.sample(noise(batch, c.latent)))  # (B,)
+        divergence = posterior.divergence(prior)  # KL(q || p), (B,)
         learnt = topical_nll + kl_weight(step, c.topic_annealing) * divergence  # (B,)
-        learnt = learnt + c.diversity * self.topics.closeness()
+        learnt = learnt + c.diversity * self.topics.closeness()  # and the angles of the topics
         sums = {"topical_words": topical_nll.sum().detach(), "kl": divergence.sum().detach()}
         parts, topics = {**words.parts, **sums}, learnt.mean()
         return replace(words, total=words.total + topics, by_example=topics, parts=parts)

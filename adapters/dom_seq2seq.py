@@ -97,6 +97,7 @@ class DOMSeq2Seq(LSTMAdapter):
         heldout = self._encode(valid)
         c, seed = self.config, seed_of(run.seed, "domains")
         self.domains, domain_of_example = Domains.fit(data.source, c.domains, c.features, seed)
+        # argmax_d P(d | context), (examples,)
         domain_of_heldout = self.domains.logs(heldout.source).argmax(1).numpy()
         model = cast(Any, self._new_model(run))
         loss_sum = tokens = 0.0
@@ -110,9 +111,10 @@ class DOMSeq2Seq(LSTMAdapter):
             )
             size = float(heldout.target.lengths[domain_of_heldout == domain].sum())
             stage = replace(run, deadline=deadline_of_first(run.deadline, remaining - domain))
+            # nats over the tokens of this domain
             loss_sum += size * self._train(generator, *parts, stage, domain)
             tokens += size
-        loss = loss_sum / tokens
+        loss = loss_sum / tokens  # each response as its own domain's generator finds it
         self.history = append_epoch(base.history, {"valid_loss": loss, "valid_nll": loss})
         run.progress.warn(
             f"its {len(self.domains)} domains are k-means clusters of the tf-idf vectors of"
@@ -142,7 +144,7 @@ class DOMSeq2Seq(LSTMAdapter):
             [hypotheses[0] for hypotheses in beam_search(generator, batch, width, limit, decoding)]
             for generator in cast(Any, model).generators
         ]
-        scores = (
+        scores = (  # log P(d | context) + log p(r | context, d) / |r|, (B, D)
             self.log_domain_probabilities(batch)
             + np.array([[h.score for h in row] for row in answers]).T
         )

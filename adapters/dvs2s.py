@@ -116,6 +116,7 @@ class JointModel(VocabularyModel, S2SAModel):
 
     def _weigh(self, costs: WordCosts, odds: Tensor, chosen: Tensor, batch: Batch) -> Losses:
         """In training the surrogate of eq. 13 over the drawn vocabularies."""
+        # first term of eq. 13: -log p(Y | T_s, X)
         losses = super()._weigh(costs, odds, chosen, batch)
         if not self.training:
             return losses
@@ -132,7 +133,7 @@ class JointModel(VocabularyModel, S2SAModel):
         Returns:
             The baseline before, which this batch's gradient uses; at first their own mean.
         """
-        mean = float(rewards.mean())
+        mean = float(rewards.mean())  # over examples and vocabularies
         before = mean if math.isnan(self.baseline) else self.baseline
         self.baseline = _KEPT * before + (1 - _KEPT) * mean  # b <- 0.9 b + 0.1 mean R; eq. 14
         return before

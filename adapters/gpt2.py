@@ -83,6 +83,7 @@ class GPT2(TunedAdapter):
         c = self.config
         if c.weights:
             return super().build_model(size)
+        # L, heads, n, longest, rate
         sizes = CausalSizes(c.layers, c.heads, c.embedding, c.positions, c.dropout)
         return CausalModel(sizes, size, unused=(PAD, BOS, SEP))  # EOS ends every turn
 

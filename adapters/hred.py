@@ -59,13 +59,14 @@ class HREDModel(AttentionFreeDecoding, DialogueModel):
         e, h, layers = config.embedding, config.hidden, config.recurrent_layers
         dropout = config.recurrent_dropout
         self.embedding = WordEmbedding(vocabulary, e, config.word_spread)
-        self.encoder = RecurrentEncoder(e, h, layers, dropout)
+        self.encoder = RecurrentEncoder(e, h, layers, dropout)  # words -> u_k (2h)
+        # u_1 ... u_K -> c_K (h)
         self.context = ContextEncoder(2 * h + beside_turns, h, layers, dropout)
-        self.bridge = nn.Linear(h + beside_context, layers * h)
+        self.bridge = nn.Linear(h + beside_context, layers * h)  # c_K -> s_0 of every layer
         # With less, the decoder learns to write long before it notices the context
         # (docs/findings/2026-11-21-hred-ignores-context.md).
         nn.init.xavier_uniform_(self.bridge.weight.detach()[:, :h], 3.0)
-        self.decoder = StackedGRU(e, h, layers, dropout)
+        self.decoder = StackedGRU(e, h, layers, dropout)  # without attention
         self.output = WordOutput(h, vocabulary)
 
     def utterances(self, tokens: Tensor) -> Tensor:

@@ -115,8 +115,8 @@ class Reader(nn.Module):
 
     def forward(self, vectors: Tensor, real: Tensor) -> Tensor:
         """(B, S, inputs), `real` (B, S) -> (B, hidden)."""
-        states, _ = self.gru(vectors)
-        last = (real.sum(1) - 1).clamp(min=0)
+        states, _ = self.gru(vectors)  # (B, S, hidden)
+        last = (real.sum(1) - 1).clamp(min=0)  # (B,) place of the last real vector
         # the state after the last real vector, (B, hidden)
         return states[torch.arange(len(states), device=last.device), last]  # type: ignore[no-any-return]
 
@@ -126,7 +126,7 @@ class Writer(nn.Module):
 
     def __init__(self, config: LAEDConfig, vocabulary: int) -> None:
         super().__init__()
-        self.action = nn.Linear(config.actions * config.values, config.hidden)
+        self.action = nn.Linear(config.actions * config.values, config.hidden)  # W of s_0 = c + W y
         self.gru = StackedGRU(config.embedding, config.hidden, 1, 0.0)
         self.dropout = Dropout(config.dropout)
         self.output = WordOutput(config.hidden, vocabulary)
@@ -137,7 +137,7 @@ class Writer(nn.Module):
 
     def forward(self, embedded: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """(N, T, e) from (N, hidden): what the output reads (N, T, hidden), and the state after."""
-        tops, (after,) = self.gru(self.dropout(embedded), [state])
+        tops, (after,) = self.gru(self.dropout(embedded), [state])  # (N, T, hidden), (N, hidden)
         return self.dropout(tops), after
 
 
@@ -149,6 +149,7 @@ class Autoencoder(nn.Module):
         self.sizes = config.actions, config.values
         self.embedding = WordEmbedding(vocabulary, config.embedding, config.word_spread)
         self.reader = Reader(config.embedding, config.hidden)
+        # M variables of K values
         self.actions = nn.Linear(config.hidden, config.actions * config.values)
         self.writer = Writer(config, vocabulary)
 
@@ -195,8 +196,8 @@ class LAEDModel(DialogueModel):
     def read(self, batch: Batch) -> Tensor:
         """The contexts c, (B, h)."""
         turns = batch.turns
-        vectors = self.dropout(self.embedding(turns.tokens))
-        utterances = self.utterance(vectors, turns.tokens.ne(PAD))
+        vectors = self.dropout(self.embedding(turns.tokens))  # (U, W, e), each utterance once
+        utterances = self.utterance(vectors, turns.tokens.ne(PAD))  # (U, h/2)
         return self.context(Conversation.gather(utterances, turns.contexts))  # type: ignore[no-any-return]
 
     def choices(self, c: Tensor) -> Tensor:
@@ -208,9 +209,9 @@ class LAEDModel(DialogueModel):
         shares = self.choices(c).double().softmax(-1)  # p(y | c), (B, M, K)
         draws = uniforms(batch.seed or 0, f"{batch.purpose} action", batch.ids, shares.shape[1])
         # inverse of the cumulative distribution at a uniform number
-        cumulative = shares.cumsum(-1)
-        target = draws.to(c.device)[:, :, None] * cumulative[:, :, -1:]
-        chosen = torch.searchsorted(cumulative, target, right=True).squeeze(-1)
+        cumulative = shares.cumsum(-1)  # (B, M, K)
+        target = draws.to(c.device)[:, :, None] * cumulative[:, :, -1:]  # (B, M, 1)
+        chosen = torch.searchsorted(cumulative, target, right=True).squeeze(-1)  # (B, M)
         return F.one_hot(chosen, shares.shape[-1]).to(c.dtype)
 
     def start(self, batch: Batch) -> State:
@@ -220,6 +221,7 @@ class LAEDModel(DialogueModel):
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """(B * width,) tokens -> logits (B * width, V)."""
+        # (B * width, 1, h), (B * width, h)
         tops, after = self.writer(self.embedding(tokens[:, None]), state.row)
         return self.writer.output(tops[:, 0]), replace(state, row=after, length=state.length + 1)
 
@@ -240,7 +242,7 @@ class LAEDModel(DialogueModel):
     def _autoencode(self, batch: Batch) -> Losses:
         auto = self.autoencoder
         logits = auto.of(batch)  # (B, M, K)
-        q = logits.softmax(-1)
+        q = logits.softmax(-1)  # q(y | x), (B, M, K)
         y = F.gumbel_softmax(logits)  # a sample of q(y | x), (B, M, K)
         tops, _ = auto.writer(auto.embedding(batch.inputs), auto.writer.begin(y))
         words = word_loss(tops, auto.writer.output, batch)
@@ -252,10 +254,10 @@ class LAEDModel(DialogueModel):
     def _answer(self, batch: Batch) -> Losses:
         auto, c = self.autoencoder, self.read(batch)
         with torch.no_grad():
-            q = auto.of(batch)
+            q = auto.of(batch)  # logits, (B, M, K)
         y = q.argmax(-1)  # (B, M)
         state = c + self.writer.begin(F.one_hot(y, q.shape[-1]).to(c.dtype))  # s_0 = c + W y
-        logits = self._teacher_forced(batch, state)
+        logits = self._teacher_forced(batch, state)  # (B, T, V)
         words = word_loss(logits, nn.Identity(), batch)
         policy = _nll(self.choices(c), y)  # -sum log p(y_m | c)
         with frozen(auto):

@@ -55,8 +55,8 @@ class S2SAMMIModel(DialogueModel):
 
     def __init__(self, config: S2SAConfig, vocabulary: int) -> None:
         super().__init__()
-        self.ahead = S2SAModel(config, vocabulary)
-        self.back = S2SAModel(config, vocabulary)
+        self.ahead = S2SAModel(config, vocabulary)  # p(r | m), of the trained S2SA
+        self.back = S2SAModel(config, vocabulary)  # p(m | r), which is trained here
 
     def loss(self, batch: Batch, step: int) -> Losses:
         """Negative log-likelihood of messages, for a batch of responses and their messages."""
@@ -76,7 +76,7 @@ class S2SAMMIModel(DialogueModel):
         logits = self.back.logits(batch).float()  # (N, S, V)
         # -log p(m_t | r), (N, S)
         lost = F.cross_entropy(logits.transpose(1, 2), message, ignore_index=PAD, reduction="none")
-        return -lost.sum(1) / message.ne(PAD).sum(1)
+        return -lost.sum(1) / message.ne(PAD).sum(1)  # log p(m | r) / |m|, (N,)
 
 
 class S2SAMMI(MessageAdapter):
@@ -144,7 +144,7 @@ class S2SAMMI(MessageAdapter):
             int(decoding.value) if decoding.method in _N_BEST_METHODS else self.config.hypotheses
         )
         limit = self.config.response_tokens
-        n_best = beam_search(model, batch, width, limit, decoding)
+        n_best = beam_search(model, batch, width, limit, decoding)  # of log p(r | m) / |r|
         backward_scores = self._backward_scores(cast(S2SAMMIModel, model), batch, n_best)
         return [
             list(best_hypothesis(hypotheses, backward, self.config.backward_weight))
@@ -162,10 +162,11 @@ class S2SAMMI(MessageAdapter):
         messages = Ragged.of([_as_target(text, self.config.response_tokens) for text in texts])
         device = batch.source.device
         scores = model.backward_score(
-            torch.from_numpy(responses.padded(np.arange(sum(counts)))).to(device),
+            torch.from_numpy(responses.padded(np.arange(sum(counts)))).to(device),  # (N, T)
+            # (N, S), each message once for each of its hypotheses
             torch.from_numpy(messages.padded(np.repeat(np.arange(len(batch)), counts))).to(device),
         )
-        values = iter(scores.tolist())
+        values = iter(scores.tolist())  # one for each hypothesis, message after message
         return [list(islice(values, count)) for count in counts]
 
 

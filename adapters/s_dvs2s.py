@@ -114,11 +114,12 @@ class VocabularyModel(Seq2SeqModel):
     def start(self, batch: Batch) -> State:
         """Reads the messages and gathers the output rows of their vocabularies."""
         memory, last = self.encode(batch)
+        # (B, K): all function words, N content words
         numbers = self._numbers(self.predictor(last[-1]))
         state = self.begin(batch, memory, last)
         state.example["numbers"] = numbers  # (B, K)
         state.example["rows"] = self.output.weight[numbers]  # (B, K, k)
-        state.example["biases"] = self.output.bias[numbers]
+        state.example["biases"] = self.output.bias[numbers]  # (B, K)
         return state
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
@@ -129,6 +130,7 @@ class VocabularyModel(Seq2SeqModel):
         with precise_answers(self.output):
             read = read.to(rows.dtype)
             within = torch.baddbmm(biases[:, None], read, rows.transpose(1, 2))  # (B, W, K)
+        # (B, W, V)
         logits = within.new_full((*within.shape[:2], self.predictor.vocabulary), -torch.inf)
         logits.scatter_(2, numbers[:, None].expand(within.shape), within)
         return logits.flatten(0, 1), state
@@ -136,7 +138,7 @@ class VocabularyModel(Seq2SeqModel):
     def logits(self, batch: Batch) -> Tensor:
         """(B, T, V) with teacher forcing, -inf outside the vocabulary."""
         state = self.start(batch)
-        logits = self.output(self.teacher_forced(state, batch.inputs))
+        logits = self.output(self.teacher_forced(state, batch.inputs))  # (B, T, V)
         # True for words of T, (B, V)
         held = torch.zeros(len(batch), logits.shape[-1], dtype=torch.bool, device=logits.device)
         held.scatter_(1, state.example["numbers"], True)
@@ -150,16 +152,17 @@ class VocabularyModel(Seq2SeqModel):
         memory, last = self.encode(batch)
         odds = self.predictor(last[-1])  # log odds of beta, (B, C)
         chosen = self._choose(odds)
+        # (B, T, V)
         logits = self.output(self.teacher_forced(self.begin(batch, memory, last), batch.inputs))
         with torch.autocast(logits.device.type, enabled=False):  # bfloat16 is too coarse for sums
-            held = self.predictor.full_mask(self._completed(chosen, batch))
+            held = self.predictor.full_mask(self._completed(chosen, batch))  # (B, V, S)
             # eq. 6 within each vocabulary
             costs = WordCosts.of(logits.to(odds.dtype), batch.target, held)
             return self._weigh(costs, odds, chosen, batch)
 
     def _choose(self, odds: Tensor) -> Tensor:
         """The content words of S vocabularies an example, (B, C, S) of 0 and 1."""
-        best = self.predictor.best(odds, self.words)
+        best = self.predictor.best(odds, self.words)  # (B, N) places of content words
         return torch.zeros_like(odds).scatter_(1, best, 1.0)[:, :, None]
 
     def _completed(self, chosen: Tensor, batch: Batch) -> Tensor:
@@ -188,7 +191,7 @@ class WordsModel(VocabularyModel, S2SAModel):
         with torch.no_grad():
             _, last = self.encode(batch)
         odds = self.predictor(last[-1])
-        held = self.predictor.contained_words(batch.target).to(odds.dtype)
+        held = self.predictor.contained_words(batch.target).to(odds.dtype)  # t_j, (B, C)
         # -sum_j log p(t_j | X), Algorithm 1
         nll = F.binary_cross_entropy_with_logits(odds, held, reduction="sum")
         tokens = len(batch.real)
@@ -275,7 +278,7 @@ class WordsStage(VocabularyAdapter, MessageAdapter):
     def trainer(self, model: DialogueModel, train: Encoded, valid: Encoded, run: Run) -> Trainer:
         """Training that begins where every word is as likely as in the training responses."""
         words = cast(WordsModel, model)
-        counts = np.zeros(len(self.vocabulary), np.int64)
+        counts = np.zeros(len(self.vocabulary), np.int64)  # responses that contain each word, (V,)
         for start, end in zip(train.target.starts, train.target.ends, strict=True):
             counts[np.unique(train.target.values[start:end])] += 1
         words.predictor.start_from(torch.from_numpy(counts).to(run.device), len(train))

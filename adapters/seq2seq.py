@@ -50,8 +50,9 @@ class Seq2SeqModel(DialogueModel):
         dropout = config.recurrent_dropout
         self.embedding = WordEmbedding(vocabulary, e, config.word_spread)
         self.encoder = RecurrentEncoder(e, h, layers, dropout)
-        self.bridge = nn.Linear(2 * h, h)
-        self.attention = AdditiveAttention(2 * h, h, h)
+        self.bridge = nn.Linear(2 * h, h)  # from [last forward; first backward] to s_0
+        self.attention = AdditiveAttention(2 * h, h, h)  # v' tanh(W_h h_j + W_s s)
+        # reads [E[y_(t-1)]; c_t]
         self.decoder = RecurrentDecoderCell(e + 2 * h, h, layers, dropout)
         self.output = WordOutput(self.readout_size(config), vocabulary)
 
@@ -82,7 +83,7 @@ class Seq2SeqModel(DialogueModel):
         example = {
             "memory": memory,
             "keys": self.attention.key(memory),  # (B, S, h)
-            "seen": batch.source.ne(PAD),
+            "seen": batch.source.ne(PAD),  # (B, S), False on PAD
         }
         # s_0 = tanh(W [h_S forward; h_1 backward] + b), (B, h) for each layer
         return State(example, [torch.tanh(self.bridge(layer)) for layer in last])
@@ -96,6 +97,7 @@ class Seq2SeqModel(DialogueModel):
         example, states = state.example, state.row
         # Attention is asked with s_(t-1); the W beams of a context share its memory.
         query = states[-1].view(len(example["memory"]), -1, states[-1].shape[-1])  # (B, W, h)
+        # (B, W, 2h)
         attended = self.attention(example["memory"], example["keys"], query, example["seen"])
         attended = attended.flatten(0, 1)  # c_t, (N, 2h)
         states = self.decoder(torch.cat([embedded, attended], -1), states)  # s_t of [E[y]; c_t]
@@ -110,7 +112,7 @@ class Seq2SeqModel(DialogueModel):
     def teacher_forced(self, state: State, inputs: Tensor) -> Tensor:
         """(B, T) decoder inputs -> (B, T, k) readouts, from the state before the first word."""
         readouts = []
-        for embedded in self.embed(inputs).unbind(1):
+        for embedded in self.embed(inputs).unbind(1):  # (B, e), one word of each response
             readout, state = self.advance(embedded, state)
             readouts.append(readout)
         return torch.stack(readouts, 1)

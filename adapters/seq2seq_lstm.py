@@ -84,13 +84,14 @@ class LSTMModel(DialogueModel):
         self.config = config
         e, h, dropout = config.embedding, config.hidden, config.dropout
         more = range(config.recurrent_layers - 1)
-        self.embedding = WordEmbedding(vocabulary, e, config.word_spread)
+        self.embedding = WordEmbedding(vocabulary, e, config.word_spread)  # of the context's words
         self.encoder = BidirectionalLSTM(  # AdaND, eq. 4
             [self.cell(2, e), *(self.cell(2, 2 * h) for _ in more)], dropout
         )
+        # of the response's words
         self.response_embedding = WordEmbedding(vocabulary, e, config.word_spread)
         self.decoder = ForwardLSTM([self.cell(1, e), *(self.cell(1, h) for _ in more)], dropout)
-        self.attention: nn.Module = GeneralAttention(2 * h, h)
+        self.attention: nn.Module = GeneralAttention(2 * h, h)  # asks h_j (2h) with s_t (h)
         self.output = WordOutput(h, vocabulary)
         self.dropout = Dropout(dropout)
 
@@ -131,6 +132,7 @@ class LSTMModel(DialogueModel):
             conditioning: what its cells know of the conversations.
         """
         example = {"memory": memory, "seen": batch.source.ne(PAD)}  # (B, S, 2h), (B, S)
+        # (B, size) each
         row = {"states": states, "fixed": self.decoder.per_conversation(conditioning)}
         return State(example, row, shared=self.decoder.packed_weights())
 
@@ -144,7 +146,7 @@ class LSTMModel(DialogueModel):
         # s~_t = tanh(W_c [s_t; sum_j a_tj h_j]) with a_tj = softmax_j(s_t W h_j)
         attended = self.attention(queries, example["memory"], example["seen"])
         after = replace(state, row={**row, "states": states}, length=state.length + 1)
-        return self.dropout(attended).view_as(tops), after
+        return self.dropout(attended).view_as(tops), after  # (N, T, h)
 
     def write(self, x: Tensor, state: State) -> tuple[Tensor, list[Parts]]:
         """(N, T, e) words -> (N, T, h) top states, and the states of all layers behind them."""
@@ -153,7 +155,7 @@ class LSTMModel(DialogueModel):
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """(B * width,) tokens -> logits (B * width, V)."""
-        tops, state = self.advance(tokens[:, None], state)
+        tops, state = self.advance(tokens[:, None], state)  # (B * width, 1, h)
         return self.output(tops[:, 0]), state
 
     def hidden(self, batch: Batch, conditioning: Conditioning) -> Tensor:

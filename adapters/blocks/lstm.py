@@ -103,7 +103,7 @@ def empty_weights(directions: int, inputs: int, outputs: int) -> nn.Parameter:
 
 def batched_product(x: Tensor, weight: Tensor) -> Tensor:
     """(D, ..., i) times (D, i, o) -> (D, ..., o)."""
-    flat = torch.bmm(x.flatten(1, -2), weight)
+    flat = torch.bmm(x.flatten(1, -2), weight)  # (D, rows, o)
     return flat.view(*x.shape[:-1], weight.shape[-1])
 
 
@@ -145,8 +145,8 @@ class LSTMCell(Cell):
 
     def input_terms(self, x: Tensor, conversation: Parts) -> Parts:
         """As `Cell.input_terms`: W_x x + b of all gates."""
-        bias = self.input_bias + self.recurrent_bias
-        return (batched_product(x, self.input) + bias[:, None, None],)
+        bias = self.input_bias + self.recurrent_bias  # (D, 4h)
+        return (batched_product(x, self.input) + bias[:, None, None],)  # (D, T, N, 4h)
 
     def forward(
         self,
@@ -207,7 +207,7 @@ class NormedCell(Cell):
         """As `Cell.masks`: for all candidates of all steps at once."""
         if not self.training or not self.dropout.rate:
             return None
-        size = sum(self.parts) // 2
+        size = sum(self.parts) // 2  # h and, where a cell has one, the size of xi
         return self.dropout(x.new_ones(*x.shape[:-1], size))  # type: ignore[no-any-return]
 
     def close(self, gates: Tensor, c: Tensor, mask: Tensor | None) -> Parts:
@@ -228,11 +228,11 @@ class NormedLSTMCell(NormedCell):
         with torch.no_grad():
             for direction in self.input:
                 nn.init.orthogonal_(direction)
-            self.recurrent.copy_(torch.eye(hidden).repeat(1, 4))
+            self.recurrent.copy_(torch.eye(hidden).repeat(1, 4))  # one identity a gate
 
     def input_terms(self, x: Tensor, conversation: Parts) -> Parts:
         """As `Cell.input_terms`: the normalised input part."""
-        return (self.input_norm(batched_product(x, self.input)),)
+        return (self.input_norm(batched_product(x, self.input)),)  # LN(W x), (D, T, N, 4h)
 
     def forward(
         self,
@@ -296,12 +296,12 @@ class BidirectionalLSTM(_Stack):
             Outputs of the last layer (B, S, 2h), zero on PAD, and for every layer its final
             state, (B, part) each, summed over the directions.
         """
-        mirror, final = mirrored(real), (real.sum(1) - 1).clamp(min=0)[:, None]
+        mirror, final = mirrored(real), (real.sum(1) - 1).clamp(min=0)[:, None]  # (B, S), (B, 1)
         lasts: list[Parts] = []
         for cell in self._layers():
             x = self.dropout(x) if lasts else x
             both = torch.stack([x, pick(x, mirror)])  # (2, B, S, n): forward and mirrored
-            zeros = cell.zeros(x.transpose(0, 1))
+            zeros = cell.zeros(x.transpose(0, 1))  # (2, B, part) each
             conversation = cell.per_conversation(conditioning)
             after = _run_cell(cell, both, zeros, conversation, cell.packed_weights())
             tracks = [torch.stack(part, 2) for part in zip(*after, strict=True)]  # (2, B, S, part)
@@ -346,7 +346,7 @@ class ForwardLSTM(_Stack):
         for cell, state, same, weights in layers:
             x = self.dropout(x) if lasts else x
             after = _run_cell(cell, x[None], _add_direction(state), _add_direction(same), weights)
-            x = torch.stack([state[0][0] for state in after], 1)
+            x = torch.stack([state[0][0] for state in after], 1)  # (N, T, h)
             lasts.append(tuple(part[0] for part in after[-1]))
         return x, lasts
 

@@ -76,8 +76,8 @@ class RandomLinear(nn.Module):
         else:
             drawn.normal_(0.0, self.std_or_bounds, generator=random)
         size = self.inputs * self.outputs
-        bias = None if self.bias is None else drawn[None, size:]
-        return drawn[:size].view(self.inputs, self.outputs), bias
+        bias = None if self.bias is None else drawn[None, size:]  # (1, out)
+        return drawn[:size].view(self.inputs, self.outputs), bias  # (in, out)
 
     def empty_weights(self, contexts: int, dtype: torch.dtype, device: Device) -> Weights:
         """Where weights for so many contexts go."""
@@ -158,7 +158,7 @@ class RandomWeights:
             for weights_of_map, drawn_weights in zip(drawn, weights_of_context, strict=True):
                 for target, numbers in zip(weights_of_map, drawn_weights, strict=True):
                     if target is not None and numbers is not None:
-                        target[row] = numbers
+                        target[row] = numbers  # one context's part of (B, in, out) or (B, 1, out)
 
         # One generator keeps one core busy; a GPU draws faster than one thread can ask it to.
         threads = torch.get_num_threads() if torch.device(device).type == "cpu" else 1
@@ -200,7 +200,7 @@ class RandomizedModel(DialogueModel):
                 weight.mul_(self.config.behind_random)
         self.random = RandomWeights(self)
         self.random.redraw(int(torch.randint(2**62, (), device="cpu").item()), "start")
-        self._seed = 0
+        self._seed = 0  # of the training run, from `begin_epoch` on
 
     def behind_random(self) -> Iterator[Tensor]:
         """The weights of trained maps that read what random ones give."""
@@ -229,7 +229,7 @@ class RandomizedModel(DialogueModel):
         dtype, device = matrix_dtype(self.embedding.weight), batch.source.device
         if when == "per_batch":
             key = batch.purpose, "batch", *batch.ids
-            drawn = list(self.random.draw(batch.seed, *key, device=device))
+            drawn = list(self.random.draw(batch.seed, *key, device=device))  # (in, out) a map
         else:
             # weights of their own for each context, seeded by its example id (section 3.3)
             drawn = self.random.draw_each(batch.seed, batch.purpose, batch.ids, dtype, device)
