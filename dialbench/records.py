@@ -422,11 +422,30 @@ class Row:
     status: str = "done"
 
 
+Notes = Literal["full", "short", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a table is set.
+
+    Attributes:
+        transposed: whether metrics are rows and systems columns.
+        wide: whether it spans both columns of a page even where one would do.
+        notes: all, all but signatures, or none; None leaves that to the format.
+    """
+
+    transposed: bool = False
+    wide: bool = False
+    notes: Notes | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """A finished table; every format is rendered from this and nothing else.
 
     `baseline` is the label of the row that stars compare with; empty: the best of each column.
+    `corner` says what rows are.
     """
 
     name: str
@@ -435,3 +454,5 @@ class Table:
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
     baseline: str = ""
+    layout: Layout = Layout()
+    corner: str = "System"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from dialbench.records import Result, Table
-from dialbench.reporting.options import ReportOptions
+from dialbench.reporting.options import ReportOptions, require_own_table
 from dialbench.running.plan import comparison_key
 from dialbench.store.layout import Store
 
@@ -33,19 +33,21 @@ def report(
     """
     from dialbench.reporting.report import write
     from dialbench.reporting.tables.results import build
-    from dialbench.reporting.tables.significance import Rules
+    from dialbench.reporting.tables.rows import require_rows, seed_groups
 
     chosen = ReportOptions(**options)
-    rules = Rules.of(chosen)
     store = Store(Path(runs))
     results = store.require_results()
     settings: dict[str, list[Result]] = {}
     for result in results:
         settings.setdefault(comparison_key(result.job), []).append(result)
+    names = list(dict.fromkeys(name for result in results for name in result.scores))
+    require_rows([seed_groups(group) for group in settings.values()], chosen.rows or ())
     tables = []
     for group in settings.values():
-        names = dict.fromkeys(name for result in group for name in result.scores)
-        tables += build(group, metrics=list(names), rules=rules)
+        scored = {name for result in group for name in result.scores}
+        metrics = names if chosen.columns else [name for name in names if name in scored]
+        tables += build(group, metrics=metrics, options=chosen)
     return tables, write(tables, results, Path(out), chosen, read=store.read_responses)
 
 
@@ -77,6 +79,7 @@ def report_suite(
     from dialbench.suites.suite import CountSuite, load_suite
 
     loaded, chosen = load_suite(suite), ReportOptions(**options)
+    require_own_table(chosen)
     if isinstance(loaded, CountSuite):
         return reproduction.write_counts(loaded, Path(out), chosen)
     loaded = loaded.on(corpus) if corpus else loaded

@@ -22,6 +22,7 @@ from typing import (
 import click
 
 from dialbench.errors import UnknownName
+from dialbench.options import split_outside_brackets
 from dialbench.text.cleaning import clean, visible
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -49,7 +50,7 @@ def list_of(kind: Callable[[str], Any]) -> Callable[[click.Context, click.Parame
         if text is None:
             return None
         try:
-            values = tuple(kind(part) for part in text.split(",") if part.strip())
+            values = tuple(kind(part) for part in split_outside_brackets(text))
         except ValueError:
             values = ()
         if not values:
@@ -57,6 +58,15 @@ def list_of(kind: Callable[[str], Any]) -> Callable[[click.Context, click.Parame
         return values
 
     return read
+
+
+def with_shape(shape: str | None, options: dict[str, Any]) -> dict[str, Any]:
+    """Options of a report, those of a file that the user named among them."""
+    if shape is None:
+        return options
+    from dialbench.reporting.shape import read_shape
+
+    return {**read_shape(shape), **options}
 
 
 def stated(**given: Any) -> dict[str, Any]:
@@ -135,6 +145,11 @@ plugin_option = click.option(
     type=click.Path(path_type=Path),
     metavar="FILE.py",
     help="File with further systems; may be repeated.",
+)
+shape_option = click.option(
+    "--shape",
+    metavar="FILE.toml",
+    help="Read rows, columns and the like from a file; options given besides win.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _NAMED = 4

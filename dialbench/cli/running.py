@@ -17,8 +17,10 @@ from dialbench.cli.options import (
     print_files,
     print_message,
     print_tables,
+    shape_option,
     stated,
     stated_of,
+    with_shape,
 )
 from dialbench.errors import InputError
 from dialbench.reporting.formats.names import FORMATS
@@ -139,6 +141,7 @@ def _refuse_beside_suite(**options: str | None) -> None:
 @click.command()
 @click.argument("runs", default="results/runs", type=click.Path(path_type=Path))
 @declared(ReportOptions)
+@shape_option
 @click.option(
     "--suite",
     metavar="NAME|FILE.toml",
@@ -166,6 +169,7 @@ def report(
     judgements: Path | None,
     corpus: str | None,
     out: Path,
+    shape: str | None,
     **options: Any,
 ) -> None:
     """Write the tables, plots and page of finished RUNS; nothing is computed anew."""
@@ -173,7 +177,8 @@ def report(
     from dialbench.human.table import human_table_report
     from dialbench.suites.suite import suite_for
 
-    named, chosen = _named(options.pop("paper"), options.pop("table")), stated(**options)
+    named = _named(options.pop("paper"), options.pop("table"))
+    chosen = with_shape(shape, stated(**options))
     suite_only = {"--no-printed": chosen.get("printed"), "--corpus": corpus}
     if judgements is not None:
         if named is None or suite or corpus:

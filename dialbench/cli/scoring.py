@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ from dialbench.cli.options import (
     print_files,
     print_json,
     print_tables,
+    shape_option,
     stated,
     stated_of,
+    with_shape,
 )
 from dialbench.errors import InputError
 from dialbench.reporting.formats.names import PLOTS
@@ -29,7 +32,7 @@ _train = click.option(
 )
 
 
-_MARKS = ("formats", "alpha", "correction", "baseline", "standalone", "conversations")
+_TABLE = tuple(field.name for field in fields(ReportOptions) if field.name != "printed")
 
 
 @click.command()
@@ -48,7 +51,8 @@ _MARKS = ("formats", "alpha", "correction", "baseline", "standalone", "conversat
     metavar="FILE",
     help="Test every file's difference from these responses to the same contexts.",
 )
-@declared(ReportOptions, *_MARKS)
+@declared(ReportOptions, *_TABLE)
+@shape_option
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
@@ -68,6 +72,7 @@ def score(
     convention: str | None,
     out: Path | None,
     shards: Path | None,
+    shape: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -78,7 +83,8 @@ def score(
     """
     resources = stated(train=options.pop("train"), data=options.pop("data"))
     paired_with = options.pop("paired_with")
-    marks = {name: options[name] for name in _MARKS if options.get(name) is not None}
+    marks = {name: options[name] for name in _TABLE if options.get(name) is not None}
+    marks = with_shape(shape, marks)
     inputs, chosen = stated_of(InputOptions, options), stated_of(ScoringOptions, options)
     if convention:
         for_papers = {name: chosen.pop(name) for name in ("vectors", "nli") if name in chosen}

@@ -36,15 +36,29 @@ def find(package: str, kind: str, name: str, *, where: str) -> dict[str, Any]:
         InputError: there is none, or it is not TOML.
     """
     if name.endswith(".toml"):
-        try:
-            text = read_file(Path(name))
-        except OSError as error:
-            reason = error.strerror or error
-            raise InputError(f"the {kind} {name} cannot be read ({reason})", where=where) from None
-        return _parse(text, name)
+        return read(name, kind, where=where)
     if name not in shipped(package):
         raise UnknownName.of(kind, name, shipped(package), where=where)
     return _parse((files(package) / f"{name}.toml").read_bytes(), f"{name}.toml")
+
+
+def read(path: str | Path, kind: str, *, where: str) -> dict[str, Any]:
+    """The content of a user's file.
+
+    Args:
+        path: the file.
+        kind: what sort of thing it holds.
+        where: the argument that named it.
+
+    Raises:
+        InputError: it cannot be read, or is not TOML.
+    """
+    try:
+        text = read_file(Path(path))
+    except OSError as error:
+        reason = error.strerror or error
+        raise InputError(f"the {kind} {path} cannot be read ({reason})", where=where) from None
+    return _parse(text, str(path))
 
 
 def check(

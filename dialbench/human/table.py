@@ -25,7 +25,7 @@ from dialbench.human.tally import (
 )
 from dialbench.papers.tables import PrintedRow, PrintedTable, load_table
 from dialbench.records import Cell, Column, Row, Table
-from dialbench.reporting.options import ReportOptions, without_plots
+from dialbench.reporting.options import ReportOptions, require_own_table, without_plots
 from dialbench.reporting.report import write
 from dialbench.reporting.tables.merge_columns import side_by_side
 from dialbench.reporting.tables.printed import by_section, headings, notes_of, table_name
@@ -88,6 +88,7 @@ def human_table(
         InputError: no judgement belongs to it, a rating is not on its scale, or an option cannot
             be used.
     """
+    require_own_table(options)
     if options.baseline is not None:
         what = "means of judgements are tested against the best alone"
         raise InputError(what, where="--baseline", hint="Leave it out.")

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
+from dialbench.errors import InputError
 from dialbench.options import Help
+from dialbench.records import Layout, Notes
 from dialbench.reporting.defaults import DEFAULT_ALPHA
 from dialbench.reporting.formats.names import FORMATS, PLOTS
 
@@ -25,6 +27,12 @@ class ReportOptions:
         correction: "holm" adjusts p-values for the several comparisons within a column.
         baseline: label of the row, or name of the system, that stars compare with; None: the best
             of each column.
+        rows: labels or names of systems, in the order of the rows; the best and the tests are of
+            these rows. None: all.
+        columns: names of metrics, in the order of the columns; None: all, by families.
+        transpose: whether metrics are rows.
+        wide: whether LaTeX tables span both columns of a page where one would do.
+        notes: all notes, all but signatures, or none; None: all, in LaTeX short.
         printed: whether a paper's values stand beside ours; without them several corpora stand
             side by side, as in the paper.
         standalone: whether every table is typeset as a PDF too, which needs TeX.
@@ -54,11 +62,45 @@ class ReportOptions:
         str | None,
         Help("Row that the others are tested against.  [default: the best of each column]", "ROW"),
     ] = None
+    rows: Annotated[
+        Sequence[str] | None,
+        Help("Rows to show, in this order; NAME=TITLE gives one a title.", "NAMES"),
+    ] = None
+    columns: Annotated[
+        Sequence[str] | None,
+        Help("Metrics to show, in this order; NAME=TITLE gives one a title.", "NAMES"),
+    ] = None
+    transpose: Annotated[bool, Help("Make rows of the metrics and columns of the systems.")] = False
+    wide: Annotated[bool, Help("Let LaTeX tables span both columns of a page.")] = False
+    notes: Annotated[
+        Notes | None,
+        Help(
+            "Notes under tables; short leaves the signatures to a table of their own."
+            "  [default: full; tex: short]"
+        ),
+    ] = None
     printed: Annotated[
         bool, Help("Write a suite's table without the paper's values, in the paper's shape.")
     ] = True
     standalone: Annotated[bool, Help("Typeset every table as a PDF too; needs TeX.")] = False
     conversations: Annotated[bool, Help("Leave all texts out of the HTML page.")] = True
+
+    @property
+    def layout(self) -> Layout:
+        """How tables are set."""
+        return Layout(self.transpose, self.wide, self.notes)
+
+
+def require_own_table(options: ReportOptions) -> None:
+    """Checks that no rows and columns are chosen, for tables that a paper has shaped.
+
+    Raises:
+        InputError: some are.
+    """
+    for name in ("rows", "columns"):
+        if getattr(options, name) is not None:
+            what = f"a paper's table has {name} of its own"
+            raise InputError(what, where=f"--{name}", hint="Leave it out.")
 
 
 def without_plots(options: ReportOptions) -> ReportOptions:

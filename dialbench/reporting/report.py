@@ -16,6 +16,7 @@ from dialbench.reporting.formats import render, typeset
 from dialbench.reporting.formats.names import FORMATS, PLOTS, TABLES
 from dialbench.reporting.options import ReportOptions
 from dialbench.reporting.plots import canvas
+from dialbench.reporting.tables.columns import signature_tables
 from dialbench.reporting.tables.topics import topic_words
 from dialbench.text.cleaning import slug
 
@@ -65,7 +66,7 @@ def write(
     for format in unique_formats:
         if format not in FORMATS:
             raise UnknownName.of("format", format, FORMATS, where="--formats")
-    named = _named(tables)
+    named = _named([dataclasses.replace(table, layout=options.layout) for table in tables])
     if options.standalone:
         typeset.check()
     our_tables = named if ours is None else _named(ours)
@@ -101,9 +102,15 @@ class _Report:
     def files(self, formats: Sequence[str]) -> Iterator[tuple[str, str | bytes]]:
         """Every file by its name."""
         texts = [format for format in formats if format in TABLES and format != _PAGE]
+        appendices = signature_tables(self.tables)
         for table in self.tables:
             for format in texts:
                 yield f"{table.name}.{format}", render.render(table, format)
+                if render.leaves_signatures_out(table, format) and table.name in appendices:
+                    yield (
+                        f"{table.name}-signatures.{format}",
+                        render.render(appendices[table.name], format),
+                    )
         for table in self.words:
             for format in texts:
                 if format != _VALUES:

@@ -15,9 +15,9 @@ from dialbench.metrics.settings import MetricSettings
 from dialbench.records import Decoding, Job, Responses, Result, Score, Table
 from dialbench.reporting.options import ReportOptions
 from dialbench.reporting.report import write
-from dialbench.reporting.tables.columns import column_of
-from dialbench.reporting.tables.results import by_family, fill
-from dialbench.reporting.tables.rows import seed_groups
+from dialbench.reporting.tables.columns import has_value
+from dialbench.reporting.tables.results import build
+from dialbench.reporting.tables.rows import require_rows, seed_groups
 from dialbench.reporting.tables.scores import comparison_of
 from dialbench.reporting.tables.significance import Rules
 from dialbench.scoring.options import InputOptions
@@ -27,7 +27,7 @@ from dialbench.scoring.score import FileScoring
 from dialbench.scoring.sources import Source
 
 _GUARD = "different"
-_NO_CORPUS = "scores"
+_NO_CORPUS, _NO_CAPTION = "scores", "Scores of finished responses"
 
 
 def score_report(
@@ -64,7 +64,7 @@ def score_report(
     first = _first(scoring.systems, rules.baseline)
     results = [_result(guarded, source, first, corpus, rules) for source in scoring.systems]
     notes = scoring.corpus.notes if scoring.corpus else ()
-    table = table_of(results, names, rules, notes)
+    table = table_of(results, names, notes, report)
     tables, written = [table if options.get("metrics") else without_empty_columns(table)], []
     if out is not None:
         written = _written(tables, results, scoring.systems, out, report)
@@ -79,31 +79,27 @@ def score_report(
 def table_of(
     results: Sequence[Result],
     names: Sequence[str],
-    rules: Rules | None = None,
     notes: Sequence[str] = (),
+    options: ReportOptions | None = None,
 ) -> Table:
     """The table of scores that belong to no run.
 
     Args:
         results: one a system, all of one corpus.
         names: of the metrics.
-        rules: when a difference is significant.
         notes: of the corpus.
+        options: rows, columns, tests and how the table is set.
     """
+    options = options or ReportOptions()
+    require_rows([seed_groups(results)], options.rows or ())
     corpus = results[0].job.corpus
-    known = f"Automatic evaluation on {corpus}"
-    caption = "Scores of finished responses" if corpus == _NO_CORPUS else known
-    empty = Table(corpus, caption, tuple(by_family(list(map(column_of, names)))), ())
-    return fill(empty, seed_groups(results), rules or Rules(), notes)
+    (table,) = build(results, metrics=names, corpus_notes={corpus: notes}, options=options)
+    return replace(table, caption=_NO_CAPTION) if corpus == _NO_CORPUS else table
 
 
 def without_empty_columns(table: Table) -> Table:
     """The table without metrics that no system has a value in; its notes say why."""
-    valued = [
-        column
-        for column in table.columns
-        if any(row.cells[column.name].value is not None for row in table.rows)
-    ]
+    valued = [column for column in table.columns if has_value(table, column)]
     return replace(table, columns=tuple(valued or table.columns))
 
 

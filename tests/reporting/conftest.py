@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Sequence
 from typing import Any
 
@@ -130,3 +132,24 @@ def study() -> list[Result]:
 @pytest.fixture(scope="session")
 def table(study):
     return build(study, metrics=METRICS)[0]
+
+
+@pytest.fixture(scope="session")
+def pdflatex(tmp_path_factory):
+    """`pdflatex(table, document)`: exit status and log, by default of the preamble it names."""
+    program = shutil.which("pdflatex")
+    if program is None:
+        pytest.skip("pdflatex is not installed: apt-get install texlive-latex-extra")
+    if not subprocess.run(["kpsewhich", "siunitx.sty"], capture_output=True, check=False).stdout:
+        pytest.skip("siunitx is not installed: apt-get install texlive-science")
+    folder = tmp_path_factory.mktemp("latex")
+
+    def compile_(text, document=""):
+        (folder / "this-file.tex").write_text(text, encoding="utf-8")
+        preamble = [line[2:] for line in text.splitlines() if line.startswith("% ")]
+        (folder / "main.tex").write_text(document or "\n".join(preamble), encoding="utf-8")
+        command = [program, "-no-shell-escape", "-interaction=nonstopmode", "-halt-on-error"]
+        run = subprocess.run([*command, "main.tex"], cwd=folder, capture_output=True, check=False)
+        return run.returncode, run.stdout.decode("utf-8", "replace")
+
+    return compile_

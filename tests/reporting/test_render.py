@@ -7,7 +7,6 @@ import dataclasses
 import io
 import math
 import re
-import subprocess
 from dataclasses import dataclass
 from html.parser import HTMLParser
 
@@ -431,28 +430,6 @@ def test_wide_characters_take_two_places():
 
 
 # LaTeX.
-
-
-@pytest.fixture(scope="module")
-def pdflatex(tmp_path_factory):
-    import shutil
-
-    program = shutil.which("pdflatex")
-    if program is None:
-        pytest.skip("pdflatex is not installed: apt-get install texlive-latex-extra")
-    if not subprocess.run(["kpsewhich", "siunitx.sty"], capture_output=True, check=False).stdout:
-        pytest.skip("siunitx is not installed: apt-get install texlive-science")
-    folder = tmp_path_factory.mktemp("latex")
-
-    def compile_(text):
-        (folder / "this-file.tex").write_text(text, encoding="utf-8")
-        preamble = [line[2:] for line in text.splitlines() if line.startswith("% ")]
-        (folder / "main.tex").write_text("\n".join(preamble), encoding="utf-8")
-        command = [program, "-no-shell-escape", "-interaction=nonstopmode", "-halt-on-error"]
-        run = subprocess.run([*command, "main.tex"], cwd=folder, capture_output=True, check=False)
-        return run.returncode, run.stdout.decode("utf-8", "replace")
-
-    return compile_
 
 
 def test_the_table_compiles_with_the_preamble_it_names(pdflatex, table):

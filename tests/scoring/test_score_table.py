@@ -208,6 +208,7 @@ class TestCommand:
         )
         assert {path.name for path in (tmp_path / "paper").iterdir()} == {
             "scores.tex",
+            "scores-signatures.tex",
             "scores.pdf",
         }
         assert (tmp_path / "paper" / "scores.pdf").read_bytes().startswith(b"%PDF")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dialbench.errors import UnknownName
-from dialbench.records import Table
+from dialbench.records import Notes, Table
 from dialbench.reporting.formats.names import TABLES
 from dialbench.reporting.formats.to_csv import to_csv
 from dialbench.reporting.formats.to_html import to_html
@@ -14,8 +14,10 @@ from dialbench.reporting.formats.to_markdown import to_markdown
 from dialbench.reporting.formats.to_text import to_text
 from dialbench.reporting.tables.text_table import show
 
+_NOTES: dict[str, Notes] = {"tex": "short"}
+"""What notes a format has by default, if not all: those of a paper are short."""
 _RENDERERS: dict[str, Callable[[Table], str]] = {
-    "tex": lambda table: to_latex(show(table)),
+    "tex": lambda table: to_latex(show(table, _NOTES["tex"])),
     "md": lambda table: to_markdown(show(table)),
     "html": lambda table: to_html(show(table)),
     "csv": to_csv,
@@ -32,3 +34,8 @@ def render(table: Table, format: str) -> str:
     if format not in _RENDERERS:
         raise UnknownName.of("table format", format, TABLES, where="--formats")
     return _RENDERERS[format](table)
+
+
+def leaves_signatures_out(table: Table, format: str) -> bool:
+    """Whether the table, so rendered, does not say what its metrics are exactly."""
+    return (table.layout.notes or _NOTES.get(format, "full")) != "full" and format != "csv"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 
-from dialbench.reporting.tables.text_table import CORNER, Markup, ShownCell, ShownRow, ShownTable
+from dialbench.reporting.tables.text_table import Markup, ShownCell, ShownRow, ShownTable
 
 _STYLE = """<style>
 .dialbench { border-collapse: collapse; font: 0.9rem/1.4 system-ui, sans-serif; }
@@ -60,7 +60,7 @@ def _element(table: ShownTable, foot: list[str]) -> list[str]:
 
 
 def _head(table: ShownTable) -> list[str]:
-    corner = f'<th class="corner">{CORNER}</th>'
+    corner = f'<th class="corner">{table.corner}</th>'
     titles = "".join(f'<th scope="col">{escape(title)}</th>' for title in table.titles)
     spans = "".join(
         f'<th scope="colgroup" colspan="{width}">{escape(title)}</th>'

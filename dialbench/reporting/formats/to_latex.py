@@ -8,24 +8,45 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from dialbench.reporting.tables.text_table import (
-    CORNER,
     MINUS,
     Markup,
     ShownCell,
     ShownRow,
     ShownTable,
     panels,
+    width,
 )
 from dialbench.text.cleaning import slug
 
-# Font sizes with the characters a line and lines a page that fit the margins of an article.
+
+@dataclass(frozen=True)
+class _Type:
+    """A size of type, with what fits into an article of one column and into one of two (ACL's).
+
+    Attributes:
+        command: its commands.
+        column: characters a line of one of two columns.
+        page: characters a line of the page.
+        lines: a page, beside caption and notes.
+    """
+
+    command: str
+    column: int
+    page: int
+    lines: int
+
+
 _SIZES = (
-    (r"\small", 97, 50),
-    (r"\footnotesize", 103, 58),
-    (r"\scriptsize\setlength{\tabcolsep}{3pt}", 124, 70),
+    _Type(r"\small", 42, 90, 43),
+    _Type(r"\footnotesize", 46, 98, 47),
+    _Type(r"\scriptsize\setlength{\tabcolsep}{3pt}", 58, 124, 56),
 )
-_HEAD = 4
+_HEAD = 5
 """Lines of the rules and headings of a panel."""
+_NOTE_LINES, _NOTE_CHARS = 8, 100
+"""Lines of a page left to notes, and characters of a line as wide as the page."""
+_LONG = 40
+"""Characters of the longest text that is not broken into lines."""
 
 PREAMBLE = r"""% \documentclass{article}
 % \usepackage[margin=2.5cm]{geometry}
@@ -98,39 +119,97 @@ _SETUP = r"\sisetup{detect-weight,retain-explicit-plus,group-minimum-digits=20}"
 
 
 def to_latex(table: ShownTable) -> str:
-    """A `table` environment; comments above it name the packages its document must load."""
-    size, parts = _fitted(table)
-    lines = [
-        r"\begin{table}[t]",
-        rf"\centering{size}",
-        _SETUP,
-        r"\begin{threeparttable}",
-        rf"\caption{{{escape(table.caption)}.}}",
-        rf"\label{{tab:{slug(table.name)}}}",
-    ]
-    for number, panel in enumerate(parts):
-        lines += [r"\par\medskip"] if number else []
-        lines += _tabular(panel)
-    if notes := table.footer():
-        lines += [r"\begin{tablenotes}[flushleft,para]\footnotesize"]
-        lines += [rf"\item {escape(note)}" for note in notes]
-        lines += [r"\end{tablenotes}"]
-    lines += [r"\end{threeparttable}", r"\end{table}", ""]
-    return PREAMBLE + "\n".join(lines)
+    """One float or more; comments above name the packages that their document must load.
 
-
-def _fitted(table: ShownTable) -> tuple[str, list[ShownTable]]:
-    """The largest type in which the table fits the page width, else panels of it.
-
-    Panels are in the usual type, in a smaller one if they would be higher than the page.
+    A `table` where it fits one of two columns, else a `table*`, which in a document of one column
+    is the same. What is higher than the page goes on in a float of its own.
     """
-    cut = [(size, panels(table, width), lines) for size, width, lines in _SIZES]
-    for size, parts, _ in cut:
-        if len(parts) == 1:
-            return size, parts
-    high = len(table.rows) + _HEAD
-    fits = ((size, parts) for size, parts, lines in cut if len(parts) * high <= lines)
-    return next(fits, cut[-1][:2])
+    size, environment, floats = _fitted(table)
+    notes = [escape(note) for note in table.footer()]
+    chars = min(_NOTE_CHARS, width(floats[-1][0]))
+    room = size.lines + _NOTE_LINES - sum(map(_height, floats[-1]))
+    inside = sum(map(len, notes)) <= room * chars
+    lines = []
+    for number, parts in enumerate(floats):
+        last = number == len(floats) - 1
+        lines += [
+            rf"\begin{{{environment}}}[t]",
+            rf"\centering{size.command}",
+            _SETUP,
+            r"\begin{threeparttable}",
+            *_caption(table, continued=number > 0),
+            *_stacked(parts),
+            *(_table_notes(notes) if notes and inside and last else []),
+            r"\end{threeparttable}",
+            rf"\end{{{environment}}}",
+        ]
+    lines += [] if inside else [rf"{{\footnotesize\noindent\raggedright {' '.join(notes)}\par}}"]
+    return PREAMBLE + "\n".join([*lines, ""])
+
+
+_Float = list[ShownTable]
+
+
+def _fitted(table: ShownTable) -> tuple[_Type, str, list[_Float]]:
+    """The largest type in which the table fits, its environment, and its floats.
+
+    A table that fits in none is cut into panels: in the usual type, in a smaller one if they would
+    be higher than the page, in several floats if they are so in the smallest.
+    """
+    if not table.wide:
+        for size in _SIZES[:2]:
+            if width(table) <= size.column and _height(table) <= size.lines:
+                return size, "table", [[table]]
+    cut = [(size, panels(table, size.page)) for size in _SIZES]
+    for size, parts in cut:
+        if len(parts) == 1 and _height(table) <= size.lines:
+            return size, "table*", [parts]
+    fits = (pair for pair in cut if sum(map(_height, pair[1])) <= pair[0].lines)
+    size, parts = next(fits, cut[-1])
+    return size, "table*", _pages(parts, size.lines)
+
+
+def _pages(parts: Sequence[ShownTable], lines: int) -> list[_Float]:
+    """Panels by the page; one that is higher is cut between rows."""
+    floats: list[_Float] = [[]]
+    most = lines - _HEAD
+    for part in parts:
+        for start in range(0, len(part.rows), most):
+            piece = replace(part, rows=part.rows[start : start + most])
+            if floats[-1] and sum(map(_height, [*floats[-1], piece])) > lines:
+                floats.append([])
+            floats[-1].append(piece)
+    return floats
+
+
+def _height(table: ShownTable) -> int:
+    """Lines of a panel."""
+    long = (max((len(cell.text) for cell in row.cells), default=0) for row in table.rows)
+    return _HEAD + sum(1 + length // _NOTE_CHARS for length in long)
+
+
+def _caption(table: ShownTable, *, continued: bool) -> list[str]:
+    if continued:
+        return [
+            r"\addtocounter{table}{-1}",
+            rf"\caption{{{escape(table.caption)} (continued).}}",
+        ]
+    return [rf"\caption{{{escape(table.caption)}.}}", rf"\label{{tab:{slug(table.name)}}}"]
+
+
+def _stacked(parts: Sequence[ShownTable]) -> list[str]:
+    lines = _tabular(parts[0])
+    for part in parts[1:]:
+        lines += [r"\par\medskip", *_tabular(part)]
+    return lines
+
+
+def _table_notes(notes: Sequence[str]) -> list[str]:
+    return [
+        r"\begin{tablenotes}[flushleft,para]\footnotesize",
+        *(rf"\item {note}" for note in notes),
+        r"\end{tablenotes}",
+    ]
 
 
 @dataclass(frozen=True)
@@ -141,11 +220,13 @@ class _Column:
         title: its heading.
         form: digits before and after the point, for siunitx; "" without any number.
         deviation: whether any cell has a deviation.
+        long: whether its texts are broken into lines.
     """
 
     title: str
     form: str
     deviation: bool
+    long: bool = False
 
     @classmethod
     def of(cls, title: str, cells: Sequence[ShownCell]) -> _Column:
@@ -154,7 +235,8 @@ class _Column:
         sign = "+" if any(sign for sign, _, _ in matches) else ""
         whole, after = (max((len(m[i]) for m in matches), default=0) for i in (1, 2))
         form = f"{sign}{whole}.{after}" if matches else ""
-        return cls(title, form, any(cell.deviation for cell in cells))
+        long = max((len(cell.text) for cell in cells), default=0) > _LONG
+        return cls(title, form, any(cell.deviation for cell in cells), long)
 
     @property
     def width(self) -> int:
@@ -164,6 +246,8 @@ class _Column:
     @property
     def declaration(self) -> str:
         """Its declaration in the argument of tabular."""
+        if self.long:
+            return r">{\raggedright\arraybackslash}p{0.72\linewidth}"
         number = f"S[table-format={self.form}]" if self.form else "c"
         return number + (r"@{\,}>{\scriptsize}l" if self.deviation else "")
 
@@ -172,10 +256,12 @@ class _Column:
         """Its title above all its LaTeX columns."""
         if self.deviation:
             return rf"\multicolumn{{2}}{{c}}{{{escape(self.title)}}}"
-        return f"{{{escape(self.title)}}}"
+        return escape(self.title) if self.long else f"{{{escape(self.title)}}}"
 
     def cell(self, cell: ShownCell) -> str:
         """A value with its marks; the star stands behind the deviation."""
+        if self.long:
+            return escape(cell.text)
         if not self.deviation:
             return _value(cell, star=cell.star)
         star = _STAR if cell.star else ""
@@ -201,7 +287,7 @@ def _tabular(table: ShownTable) -> list[str]:
         rf"\begin{{tabular}}{{@{{}}l{declared}@{{}}}}",
         r"\toprule",
         *_group_titles(table, columns),
-        _row([escape(CORNER), *(column.heading for column in columns)]),
+        _row([escape(table.corner), *(column.heading for column in columns)]),
         r"\midrule",
         *(line for row in table.rows for line in _body_row(row, columns)),
         r"\bottomrule",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dialbench.reporting.tables.text_table import CORNER, Markup, ShownTable
+from dialbench.reporting.tables.text_table import Markup, ShownTable
 
 
 def escape(text: str) -> str:
@@ -25,7 +25,7 @@ def to_markdown(table: ShownTable) -> str:
     lines = [
         f"**{escape(table.caption)}**",
         "",
-        table_row([CORNER, *titles]),
+        table_row([table.corner, *titles]),
         table_row([":---", *("---:" for _ in titles)]),
         *(table_row([escape(row.label), *map(_MARKUP.cell, row.cells)]) for row in table.rows),
         "",

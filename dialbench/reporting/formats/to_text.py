@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-from dialbench.reporting.tables.text_table import CORNER, ShownCell, ShownTable, panels
+from dialbench.reporting.tables.text_table import ShownCell, ShownTable, panels
 
 _WIDTH = 100
 _GAP = "  "
@@ -23,7 +23,7 @@ def to_text(table: ShownTable) -> str:
 def _panel(table: ShownTable) -> list[str]:
     """Right-aligned values with marks behind them, so that digits stand below digits."""
     columns = [_column(table, index) for index in range(len(table.titles))]
-    names = _aligned([CORNER, *(row.label for row in table.rows)], left=True)
+    names = _aligned([table.corner, *(row.label for row in table.rows)], left=True)
     lines = [_GAP.join(cells).rstrip() for cells in zip(names, *columns, strict=True)]
     rule = "-" * max(map(_length, lines))
     body = [

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from dialbench.records import Cell, Column, Result, Row, Table
+from dialbench.records import Cell, Column, Layout, Result, Row, Table
 from dialbench.reporting.formats import to_html
-from dialbench.reporting.tables.notes import signatures
 from dialbench.reporting.tables.rows import SeedGroup, seed_groups
-from dialbench.reporting.tables.text_table import number, show
+from dialbench.reporting.tables.text_table import number, show, signatures
 from dialbench.text.cleaning import clean
 
 _MAX_NAMED = 4
@@ -67,7 +66,7 @@ def section(table: Table, ours: Table) -> Section:
         table: what is shown.
         ours: the table of our values alone, which findings and signatures are of; often the same.
     """
-    shown = show(table)
+    shown = show(replace(table, layout=Layout()))  # the page has its own switches
     signature_notes = tuple(map(clean, signatures(ours)))
     return Section(
         caption=shown.caption,

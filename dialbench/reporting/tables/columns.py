@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from dialbench.errors import UnknownName
 from dialbench.metrics.registry import declared
-from dialbench.records import Column
+from dialbench.records import Cell, Column, Row, Table
+from dialbench.reporting.tables.rows import split_title
 
 
 def column_of(metric: str) -> Column:
@@ -20,3 +25,50 @@ def column_of(metric: str) -> Column:
         group=info.group,
         unranked=info.unranked,
     )
+
+
+def has_value(table: Table, column: Column) -> bool:
+    """Whether any row has a value in the column."""
+    return any(row.cells.get(column.name, Cell()).value is not None for row in table.rows)
+
+
+def choose_columns(columns: Sequence[Column], names: Sequence[str] | None) -> list[Column]:
+    """The columns of these metrics in this order, `NAME=TITLE` with its title.
+
+    Without names all of them, those of one family side by side.
+
+    Raises:
+        UnknownName: a name is none of a column.
+    """
+    if names is None:
+        order = list(dict.fromkeys(column.group for column in columns))
+        return sorted(columns, key=lambda column: order.index(column.group))
+    known = {column.name: column for column in columns}
+    chosen = []
+    for entry in names:
+        name, title = split_title(entry, known.__contains__)
+        if name not in known:
+            raise UnknownName.of("column", name, known, where="--columns")
+        chosen.append(replace(known[name], title=title or known[name].title))
+    return list(dict.fromkeys(chosen))
+
+
+_SIGNATURE = Column("signature", "Signature", direction="none")
+
+
+def signature_tables(tables: Iterable[Table]) -> dict[str, Table]:
+    """By the name of each table that has signatures, a table of them for an appendix."""
+    appendices = {}
+    for table in tables:
+        rows = [
+            Row(c.title, {"signature": Cell(text=c.signature)})
+            for c in table.columns
+            if c.signature
+            and any(r.cells.get(c.name, Cell()).value is not None for r in table.rows)
+        ]
+        if rows:
+            name, caption = f"{table.name}-signatures", f"Signatures: {table.caption}"
+            appendices[table.name] = Table(
+                name, caption, (_SIGNATURE,), tuple(rows), corner="Metric"
+            )
+    return appendices

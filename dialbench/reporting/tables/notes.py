@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dialbench.records import Column, Result, Table
 from dialbench.reporting.tables.rows import MIN_DIFFERENT, SeedGroup, repetition_note
 from dialbench.reporting.tables.significance import Marks, Rules
-from dialbench.reporting.tables.text_table import number
+from dialbench.reporting.tables.text_table import number, signatures
 
 
 def notes(
@@ -40,15 +40,6 @@ def notes(
         *signatures(table),
     ]
     return tuple(dict.fromkeys(ordered))
-
-
-def signatures(table: Table) -> list[str]:
-    """The signature of the metric of each column with a value."""
-    return [
-        f"{c.title}: {c.signature}."
-        for c in table.columns
-        if c.signature and any(row.cells[c.name].value is not None for row in table.rows)
-    ]
 
 
 def repetition_notes(groups: Sequence[SeedGroup]) -> Iterator[str]:

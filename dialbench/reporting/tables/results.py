@@ -6,10 +6,12 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from dialbench.errors import InputError
 from dialbench.records import Cell, Column, Result, Row, Score, Table
-from dialbench.reporting.tables.columns import column_of
+from dialbench.reporting.options import ReportOptions
+from dialbench.reporting.tables.columns import choose_columns, column_of
 from dialbench.reporting.tables.notes import notes
-from dialbench.reporting.tables.rows import SeedGroup, row_named, seed_groups
+from dialbench.reporting.tables.rows import SeedGroup, choose_rows, row_named, seed_groups
 from dialbench.reporting.tables.significance import Marks, Rules, Sample, mark
 
 
@@ -19,6 +21,7 @@ def build(
     metrics: Sequence[Column | str],
     rules: Rules | None = None,
     corpus_notes: Mapping[str, Sequence[str]] | None = None,
+    options: ReportOptions | None = None,
 ) -> list[Table]:
     """The tables of all corpora in the results, in order of first appearance.
 
@@ -31,26 +34,31 @@ def build(
     Args:
         results: of all jobs; failed jobs give rows of dashes.
         metrics: names or columns, in their order; those of one family stand together.
-        rules: when a difference is significant; None: at `DEFAULT_ALPHA`, uncorrected.
+        rules: when a difference is significant; None: as `options` say.
         corpus_notes: notes by corpus.
+        options: which rows and columns are shown, how the table is set.
+
+    Raises:
+        UnknownName: a column of the options is none.
     """
-    rules = rules or Rules()
-    columns = by_family([column_of(m) if isinstance(m, str) else m for m in metrics])
+    options = options or ReportOptions()
+    rules = rules or Rules.of(options)
+    named = [column_of(m) if isinstance(m, str) else m for m in metrics]
+    columns = choose_columns(named, options.columns)
     by_corpus: dict[str, list[Result]] = {}
     for result in results:
         by_corpus.setdefault(result.job.corpus, []).append(result)
     notes_of = corpus_notes or {}
     tables = []
     for corpus, corpus_results in by_corpus.items():
-        empty = Table(corpus, f"Automatic evaluation on {corpus}", tuple(columns), ())
-        tables.append(fill(empty, seed_groups(corpus_results), rules, notes_of.get(corpus, ())))
+        groups = seed_groups(corpus_results)
+        if options.rows is not None:
+            groups = choose_rows(groups, options.rows)
+        if groups:
+            caption = f"Automatic evaluation on {corpus}"
+            empty = Table(corpus, caption, tuple(columns), (), layout=options.layout)
+            tables.append(fill(empty, groups, rules, notes_of.get(corpus, ())))
     return tables
-
-
-def by_family(columns: Sequence[Column]) -> list[Column]:
-    """The columns with those of one group side by side."""
-    order = list(dict.fromkeys(column.group for column in columns))
-    return sorted(columns, key=lambda column: order.index(column.group))
 
 
 def fill(
@@ -71,6 +79,9 @@ def fill(
     if rules.baseline is not None:
         baseline = row_named(rules.baseline, groups, where="--baseline")
         rules = dataclasses.replace(rules, baseline=groups[baseline].label)
+        if not groups[baseline].ranked:
+            what = f"{rules.baseline} is not ranked, so nothing is tested against it"
+            raise InputError(what, where="--baseline", hint="Name a row that competes.")
     marks = {c.column.name: c.marks(groups, rules, baseline) for c in columns}
     rows = tuple(
         Row(

@@ -28,6 +28,11 @@ class SeedGroup:
     size: int
 
     @property
+    def system(self) -> str:
+        """The name of the system."""
+        return self.results[0].job.system
+
+    @property
     def done(self) -> tuple[Result, ...]:
         """The results of the finished seeds."""
         return tuple(result for result in self.results if result.status == "done")
@@ -87,18 +92,66 @@ def row_named(name: str, groups: Sequence[SeedGroup], *, where: str) -> int:
     Raises:
         InputError: there is none, or the system has several rows.
     """
-    folded = name.casefold()
-    labels = [group.label for group in groups]
-    systems = [group.results[0].job.system for group in groups]
-    for names in (labels, systems):
-        rows = [row for row, known in enumerate(names) if known.casefold() == folded]
-        if len(rows) == 1:
-            return rows[0]
-        if rows:
-            several = ", ".join(labels[row] for row in rows)
-            what = f"{name!r} has several rows: {several}"
-            raise InputError(what, where=where, hint="Name one of them as the table does.")
-    raise UnknownName.of("row", name, dict.fromkeys([*labels, *systems]), where=where)
+    rows = _rows_named(name, groups)
+    if not rows:
+        raise UnknownName.of("row", name, _row_names(groups), where=where)
+    if len(rows) > 1:
+        several = ", ".join(groups[row].label for row in rows)
+        what = f"{name!r} has several rows: {several}"
+        raise InputError(what, where=where, hint="Name one of them as the table does.")
+    return rows[0]
+
+
+def choose_rows(groups: Sequence[SeedGroup], names: Sequence[str]) -> list[SeedGroup]:
+    """The rows of these labels or systems, in this order; `NAME=TITLE` gives a row a label.
+
+    Names that are none of a row here are passed over; see `require_rows`.
+
+    Raises:
+        InputError: one title is for several rows.
+    """
+    chosen: dict[str, Sequence[Result]] = {}
+    for entry in names:
+        name, title = split_title(entry, lambda name: bool(_rows_named(name, groups)))
+        rows = _rows_named(name, groups)
+        labels = [title] if title and rows else [groups[row].label for row in rows]
+        if len(labels) < len(rows) or any(label in chosen for label in labels):
+            hint = "Give each row a title of its own."
+            raise InputError(f"{entry!r} gives two rows one title", where="--rows", hint=hint)
+        chosen |= {label: groups[row].results for label, row in zip(labels, rows, strict=True)}
+    return label_seed_groups(chosen)
+
+
+def require_rows(tables: Iterable[Sequence[SeedGroup]], names: Sequence[str]) -> None:
+    """Checks that each name is that of a row in one of the tables.
+
+    Raises:
+        UnknownName: it is not.
+    """
+    groups = [group for table in tables for group in table]
+    for entry in names:
+        name, _ = split_title(entry, lambda name: bool(_rows_named(name, groups)))
+        if not _rows_named(name, groups):
+            raise UnknownName.of("row", name, _row_names(groups), where="--rows")
+
+
+def split_title(entry: str, is_known: Callable[[str], bool]) -> tuple[str, str]:
+    """Name and title of `NAME=TITLE`; without a title, or where all of it is a name, title ""."""
+    name, equals, title = entry.rpartition("=")
+    if is_known(entry) or not equals or "]" in title:
+        return entry.strip(), ""
+    return name.strip(), title.strip()
+
+
+def _rows_named(name: str, groups: Sequence[SeedGroup]) -> list[int]:
+    """The row of that label, else all of the system of that name."""
+    name = name.strip().casefold()
+    labelled = [row for row, group in enumerate(groups) if group.label.casefold() == name]
+    return labelled or [row for row, group in enumerate(groups) if group.system.casefold() == name]
+
+
+def _row_names(groups: Iterable[SeedGroup]) -> list[str]:
+    return list(dict.fromkeys(name for group in groups for name in (group.label, group.system)))
 
 
 def label_seed_groups(results_by_label: Mapping[str, Sequence[Result]]) -> list[SeedGroup]:

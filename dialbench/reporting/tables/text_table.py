@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from dialbench.records import Cell, Column, Table
+from dialbench.records import Cell, Column, Notes, Table
+from dialbench.reporting.tables.columns import has_value
 from dialbench.text.cleaning import clean
 
 DASH, MINUS, PLUS_MINUS, DOWN = "–", "−", "±", "↓"
-CORNER = "System"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,15 @@ class ShownRow:
 
 @dataclass(frozen=True, slots=True)
 class ShownTable:
-    """A table of texts; `groups` names the group of each column."""
+    """A table of texts.
+
+    Attributes:
+        groups: the group of each column.
+        keyed: whether the footer explains the marks.
+        wide: whether it spans both columns of a page even where one would do.
+        corner: what rows are.
+        line: in what the best is marked, column or row.
+    """
 
     name: str
     caption: str
@@ -57,6 +66,10 @@ class ShownTable:
     groups: tuple[str, ...]
     rows: tuple[ShownRow, ...]
     notes: tuple[str, ...]
+    keyed: bool = True
+    wide: bool = False
+    corner: str = "System"
+    line: str = "column"
 
     @property
     def spans(self) -> list[tuple[str, int]]:
@@ -71,11 +84,14 @@ class ShownTable:
             best: name of the format's mark of the best value.
             second: of the second best.
         """
+        if not self.keyed:
+            return list(self.notes)
         cells = [cell for row in self.rows for cell in row.cells]
+        headings = [*self.titles, *(row.label for row in self.rows)]
         signs = {
-            f"{best}: best of its column": any(cell.bold for cell in cells),
+            f"{best}: best of its {self.line}": any(cell.bold for cell in cells),
             f"{second}: second best": any(cell.underline for cell in cells),
-            f"{DOWN}: lower is better": any(title.endswith(DOWN) for title in self.titles),
+            f"{DOWN}: lower is better": any(heading.endswith(DOWN) for heading in headings),
         }
         key = "; ".join(sign for sign, occurs in signs.items() if occurs)
         return [f"{key[0].upper()}{key[1:]}.", *self.notes] if key else list(self.notes)
@@ -112,16 +128,50 @@ class Markup:
         return f"{text}{deviation}{self.star if cell.star else ''}"
 
 
-def show(table: Table) -> ShownTable:
-    """A table as texts."""
-    return ShownTable(
+def show(table: Table, notes: Notes = "full") -> ShownTable:
+    """A table as texts, with these notes unless its layout says which."""
+    notes = table.layout.notes or notes
+    left_out = {"full": [], "short": signatures(table), "none": table.notes}[notes]
+    shown = ShownTable(
         name=table.name,
         caption=clean(table.caption),
         titles=tuple(_title(column) for column in table.columns),
         groups=tuple(clean(column.group) for column in table.columns),
         rows=tuple(_rows(table)),
-        notes=tuple(clean(note) for note in table.notes),
+        notes=tuple(clean(note) for note in table.notes if note not in left_out),
+        keyed=notes != "none",
+        wide=table.layout.wide,
+        corner=table.corner,
     )
+    return _transposed(shown) if table.layout.transposed else shown
+
+
+def _transposed(table: ShownTable) -> ShownTable:
+    """Metrics as rows, a rule above each family but the first; systems as columns."""
+    rows = [
+        ShownRow(
+            title,
+            tuple(row.cells[number] for row in table.rows),
+            ruled=number > 0 and table.groups[number] != table.groups[number - 1],
+        )
+        for number, title in enumerate(table.titles)
+    ]
+    return dataclasses.replace(
+        table,
+        titles=tuple(row.label for row in table.rows),
+        groups=("",) * len(table.rows),
+        rows=tuple(rows),
+        notes=tuple(re.sub(r"\b(its|each) column\b", r"\1 row", note) for note in table.notes),
+        corner="Metric",
+        line="row",
+    )
+
+
+def signatures(table: Table) -> list[str]:
+    """The note with the signature of each metric that has a value."""
+    return [
+        f"{c.title}: {c.signature}." for c in table.columns if c.signature and has_value(table, c)
+    ]
 
 
 def number(value: float | None, column: Column) -> str:
@@ -136,18 +186,27 @@ def scale(column: Column) -> int:
     return 100 if column.percent else 1
 
 
+def width(table: ShownTable) -> int:
+    """Characters of a line of the whole table, as `panels` counts them."""
+    return _label_width(table) + _width(table, range(len(table.titles)))
+
+
 def panels(table: ShownTable, width: int) -> list[ShownTable]:
     """The table cut into narrower ones with the same rows, each about `width` characters wide.
 
     The columns of a group stay together where they fit.
     """
-    width_left = width - max(map(len, [CORNER, *(row.label for row in table.rows)]))
+    width_left = width - _label_width(table)
     parts: list[list[int]] = [[]]
     for chunk in _chunks(table, width_left):
         if parts[-1] and _width(table, parts[-1] + chunk) > width_left:
             parts.append([])
         parts[-1] += chunk
     return [table.select(part) for part in parts]
+
+
+def _label_width(table: ShownTable) -> int:
+    return max(map(len, [table.corner, *(row.label for row in table.rows)]))
 
 
 def _chunks(table: ShownTable, width_left: int) -> Iterator[list[int]]:
