@@ -7,9 +7,10 @@ GELU (its tanh form), output tied to the word vectors.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Literal
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -47,17 +48,30 @@ class CausalSizes:
     dropout: float
 
 
-class CausalLayer(nn.Module):
-    """Causal self-attention and feed-forward."""
+_GELU = partial(F.gelu, approximate="tanh")
 
-    def __init__(self, sizes: CausalSizes) -> None:
+
+class CausalLayer(nn.Module):
+    """Self-attention and feed-forward, causal by the caller's mask.
+
+    Args:
+        sizes: of the stack.
+        norm: layer normalisation before (pre) or behind (post) each sub-network.
+        activation: of the feed-forward network.
+    """
+
+    def __init__(
+        self,
+        sizes: CausalSizes,
+        norm: Literal["post", "pre"] = "pre",
+        activation: Callable[[Tensor], Tensor] = _GELU,
+    ) -> None:
         super().__init__()
         n, rate = sizes.width, sizes.dropout
         self.attention = Attention(n, n, sizes.heads, rate, bias=True)
-        gelu = partial(F.gelu, approximate="tanh")
-        self.feed_forward = FeedForward(n, 4 * n, 0.0, activation=gelu)
-        self.around_attention = Residual(n, rate, "pre")
-        self.around_feed_forward = Residual(n, rate, "pre")
+        self.feed_forward = FeedForward(n, 4 * n, 0.0, activation=activation)
+        self.around_attention = Residual(n, rate, norm)
+        self.around_feed_forward = Residual(n, rate, norm)
 
     def forward(
         self, x: Tensor, past: KeysValues | None, mask: Tensor

@@ -213,19 +213,14 @@ class LastLayer(DecoderLayer):
 
 
 class RelativeAttention(Attention):
-    """Attention whose scores know relative positions, where `draws` holds `Distances`.
+    """Attention whose scores know relative positions, where `draws` holds `Distances`."""
 
-    In training on a CPU it is written out: there the fused kernel's gradient takes longer than
-    all other work of a small model.
-    """
+    fused = False
 
     def mix(self, x: Tensor, memory: KeysValues, mask: Tensor | None, draws: Draws) -> Tensor:
         """As `Attention.mix`."""
         if not isinstance(draws, Distances):
-            if not self.training or x.device.type != "cpu":
-                return super().mix(x, memory, mask, None)
-            mixed = self._mix_on_cpu(self._split(self.query(x, None)), *memory, mask)
-            return mixed.transpose(1, 2).flatten(2)
+            return super().mix(x, memory, mask, None)
         biases = [table(x, i) for table, i in zip(draws.tables, draws.indices, strict=True)]
         bias = torch.stack(biases).sum(0)  # (B, H, S, S)
         if len(biases) > 1:

@@ -31,6 +31,8 @@ SYSTEMS = [
     "rl-transformer[links=false]",
     "gpt2",
     "prophetnet[ngram=1,label_smoothing=0]",
+    "plato-no-latent",
+    "plato-no-latent[norm=pre,tied=false]",
     "s2sa",
     "dvs2s[content_words=100]",
     "seq2seq-lstm",
@@ -43,6 +45,7 @@ SYSTEMS = [
 # What the true response teaches them does not show in the logits that answering gives, or their
 # loss is not of those alone.
 LATENT = [
+    "plato",
     "prophetnet",
     "prophetnet[norm=pre,ngram=3]",
     "dialogved",

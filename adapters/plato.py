@@ -1,0 +1,372 @@
+"""PLATO: one transformer reads the context both ways and writes the response from left to right.
+
+Bao et al., "PLATO: Pre-trained Dialogue Generation Model with Discrete Latent Variable", baseline
+of the DialogVED paper. A latent value z of K stands in front of the sequence as one more token. A
+second pass over the same stack, with a token [M] in the place of z, reads context and response and
+gives the posterior q(z) and the coherence of the two. When responding, each of the K values gives
+a candidate, all in one batch, and the most coherent one is the response.
+
+`plato-no-latent` has neither z nor the second pass. What the authors pre-trained on other dialogues
+is not loaded: both are small models from scratch, and their titles say so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, cast
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor, nn
+
+from dialbench.adapter import Card
+from dialbench.neural.adapter import NeuralAdapter, NeuralConfig
+from dialbench.neural.data import Batch
+from dialbench.neural.decoding import decode
+from dialbench.neural.dropout import Dropout
+from dialbench.neural.model import DialogueModel, Losses, State, WordOutput, word_loss
+from dialbench.neural.randomness import uniforms
+from dialbench.records import Decoding
+from dialbench.text.vocabulary import BOS, EOS, PAD, SEP
+
+from .blocks.attention import KeysValues
+from .blocks.causal import CausalLayer, CausalSizes, TiedOutput
+from .blocks.embedding import WordAdapter, WordEmbedding, WordStart
+from .blocks.latent import bag_nll, latent_warnings
+from .blocks.sequences import Around, surround
+
+TURNS, ROLES = 16, 2
+_PLACES = 0.25  # of the words' std: else positions hide the words until both are learnt
+
+
+@dataclass(frozen=True)
+class PlatoConfig(WordStart, NeuralConfig):
+    """Sizes and rates of a small model from scratch.
+
+    Attributes:
+        layers, heads, embedding: of the stack; `embedding` is n.
+        word_spread: standard deviation of word vectors at the start.
+        dropout: on attention weights and sub-network outputs.
+        norm: layer normalisation behind (post) or before (pre) each sub-network.
+        tied: whether words are predicted by their own vectors, or by a map that starts as
+            `output_start` and `output_bias` say.
+    """
+
+    learning_rate: float = 3e-4
+    warmup: float = 2_000
+    layers: int = 6
+    heads: int = 8
+    embedding: int = 256
+    word_spread: float = 0.035
+    dropout: float = 0.1
+    norm: Literal["post", "pre"] = "post"
+    tied: bool = True
+
+    positive: ClassVar[tuple[str, ...]] = ("layers", "heads", "embedding", "word_spread")
+    rates: ClassVar[tuple[str, ...]] = ("dropout",)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.embedding % self.heads:
+            raise ValueError(f"embedding={self.embedding} is no multiple of heads={self.heads}")
+
+
+@dataclass(frozen=True)
+class LatentPlatoConfig(PlatoConfig):
+    """Sizes and rates; further options as of `PlatoConfig`.
+
+    Attributes:
+        values: K, how many values z has, and how many candidates there are.
+        temperature: of the Gumbel-softmax that mixes the values in training.
+    """
+
+    values: int = 20
+    temperature: float = 0.67
+
+    positive: ClassVar[tuple[str, ...]] = ("values", "temperature")
+
+
+class PlatoModel(DialogueModel):
+    """The stack over [z], context and response."""
+
+    config: PlatoConfig
+
+    def __init__(self, config: PlatoConfig, vocabulary: int) -> None:
+        super().__init__()
+        n, std, self.config = config.embedding, config.word_spread, config
+        self.embedding = WordEmbedding(vocabulary, n, std)
+        longest = max(config.context_tokens, config.response_tokens) + 1
+        self.places = _table(longest, n, _PLACES * std)
+        self.turns = _table(TURNS, n, _PLACES * std)
+        self.roles = _table(ROLES, n, _PLACES * std)
+        self.norm = nn.LayerNorm(n)
+        self.dropout = Dropout(config.dropout)
+        sizes = CausalSizes(config.layers, config.heads, n, longest, config.dropout)
+        self.layers = nn.ModuleList(
+            CausalLayer(sizes, config.norm, F.gelu) for _ in range(config.layers)
+        )
+        for layer in self.layers:
+            cast(CausalLayer, layer).attention.fused = False
+        self.end = nn.LayerNorm(n) if config.norm == "pre" else nn.Identity()
+        self.output = self._output(vocabulary)
+
+    def _output(self, vocabulary: int) -> nn.Module:
+        if self.config.tied:
+            return TiedOutput(self.embedding, (PAD, BOS, SEP))
+        output = WordOutput(self.config.embedding, vocabulary)
+        nn.init.xavier_uniform_(output.weight)
+        return output
+
+    def context(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """(B, S) contexts -> (B, S + 1, n) normalised sums, and real tokens (B, S + 1)."""
+        tokens = surround(batch.source, Around(behind=(SEP,)))  # every turn ends
+        places, turns, roles = positions(tokens)
+        words = self.embedding(torch.where(tokens.eq(SEP), EOS, tokens))
+        x = words + self.places(places) + self.turns(turns) + self.roles(roles)
+        return self.norm(x), tokens.ne(PAD)
+
+    def response(self, tokens: Tensor, first: int = 0) -> Tensor:
+        """(N, T) tokens from position `first` on -> (N, T, n), turn 0 and role 0."""
+        places = torch.arange(first, first + tokens.shape[1], device=tokens.device)
+        x = self.embedding(tokens) + self.places(places)
+        return self.norm(x + self.turns.weight[0] + self.roles.weight[0])  # type: ignore[no-any-return]
+
+    def run(
+        self, x: Tensor, mask: Tensor, past: Sequence[KeysValues] | None = None
+    ) -> tuple[Tensor, list[KeysValues]]:
+        """(N, L, n) through all layers; mask (N, 1, L or 1, P + L), True where a key is seen."""
+        presents = []
+        for number, layer in enumerate(self.layers):
+            x, present = layer(x, past[number] if past else None, mask)
+            presents.append(present)
+        return self.end(x), presents
+
+    def write(
+        self, context: Tensor, seen: Tensor, response: Tensor, head: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """One pass over [z], context and response with teacher forcing.
+
+        Args:
+            context: (B, S, n) as `context` gives it.
+            seen: (B, S) real tokens.
+            response: (B, T, n) as `response` gives it.
+            head: (B, n) vectors of z, or None.
+
+        Returns:
+            (B, T, n) outputs of the response, and (B, n) of the first token.
+        """
+        context, seen = self.lead(context, seen, head)
+        S, T = context.shape[1], response.shape[1]
+        causal = torch.ones(T, T, dtype=torch.bool, device=seen.device).tril()
+        upper = F.pad(seen[:, None].expand(-1, S, -1), (0, T))  # context sees context
+        lower = torch.cat([seen[:, None].expand(-1, T, -1), causal.expand(len(seen), T, T)], 2)
+        mask = torch.cat([upper, lower], 1)[:, None]  # (B, 1, S + T, S + T)
+        x, _ = self.run(torch.cat([context, response], 1), mask)
+        return x[:, S:], x[:, 0]
+
+    def lead(self, context: Tensor, seen: Tensor, head: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Context (B, S, n) and real tokens (B, S), with the normalised head in front."""
+        if head is None:
+            return context, seen
+        return torch.cat([self.norm(head)[:, None], context], 1), F.pad(seen, (1, 0), value=True)
+
+    def draw(self, batch: Batch) -> Tensor | None:
+        """(B, n) vectors of values of z that no response decides; none here."""
+        return None
+
+    def logits(self, batch: Batch) -> Tensor:
+        """(B, T, V) with teacher forcing."""
+        hidden, _ = self.write(*self.context(batch), self.response(batch.inputs), self.draw(batch))
+        return self.output(hidden)  # type: ignore[no-any-return]
+
+    def loss(self, batch: Batch, step: int) -> Losses:
+        """Negative log-likelihood, mean over real target tokens."""
+        hidden, _ = self.write(*self.context(batch), self.response(batch.inputs), None)
+        return word_loss(hidden, self.output, batch)
+
+    def start(self, batch: Batch) -> State:
+        """Reads the contexts."""
+        return self.begin(batch, self.draw(batch))
+
+    def begin(self, batch: Batch, head: Tensor | None) -> State:
+        """Reads the contexts behind z (B, n)."""
+        context, seen = self.lead(*self.context(batch), head)
+        _, row = self.run(context, seen[:, None, None])
+        return State({"seen": seen}, row)
+
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """(B * width,) tokens -> logits (B * width, V)."""
+        seen = state.example["seen"].repeat_interleave(state.width, 0)
+        seen = F.pad(seen, (0, state.length + 1), value=True)  # (N, S + t + 1)
+        x = self.response(tokens[:, None], state.length)
+        x, row = self.run(x, seen[:, None, None], state.row)
+        return self.output(x[:, 0]), replace(state, row=row, length=state.length + 1)
+
+
+def _table(rows: int, size: int, std: float) -> nn.Embedding:
+    table = nn.Embedding(rows, size)
+    nn.init.normal_(table.weight, 0.0, std)
+    return table
+
+
+def positions(tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Places, turns and roles of a context's tokens (B, S), each turn ended by its SEP.
+
+    Places begin anew in every turn. Turns are counted back from the response, which is turn 0;
+    its speaker is role 0, and the other one 1.
+    """
+    indices = torch.arange(tokens.shape[1], device=tokens.device)
+    ends = tokens.eq(SEP)
+    begins = F.pad(ends[:, :-1], (1, 0), value=True)  # the first token of each turn
+    first = torch.where(begins, indices, 0).cummax(1).values
+    turns = ends.flip(1).cumsum(1).flip(1)  # 1 for the last turn, its SEP included
+    return indices - first, turns.clamp(max=TURNS - 1), turns % 2
+
+
+class LatentPlatoModel(PlatoModel):
+    """The stack with its latent values, and the pass that reads context and response."""
+
+    variational: ClassVar[bool] = True
+    criterion: ClassVar[tuple[str, ...]] = ("nll", "kl")
+    training_only: ClassVar[tuple[str, ...]] = ("recognition", "bag")
+    config: LatentPlatoConfig
+
+    def __init__(self, config: LatentPlatoConfig, vocabulary: int) -> None:
+        super().__init__(config, vocabulary)
+        n, std = config.embedding, config.word_spread
+        self.values = _table(config.values, n, std)
+        self.mask = nn.Parameter(torch.randn(n) * std)  # [M]
+        self.recognition = nn.Linear(n, config.values, bias=False)
+        self.bag = nn.Linear(n, vocabulary, bias=False)
+        self.coherence = nn.Linear(n, 1)
+
+    def draw(self, batch: Batch) -> Tensor:
+        """(B, n) vectors of values from the uniform prior."""
+        if batch.seed is None:
+            share = torch.rand(len(batch), device=batch.source.device)
+        else:
+            purpose = f"{batch.purpose} latent"
+            share = uniforms(batch.seed, purpose, batch.ids, 1)[:, 0].to(batch.source.device)
+        return self.values((share * self.config.values).long())  # type: ignore[no-any-return]
+
+    def understand(self, context: Tensor, seen: Tensor, response: Tensor, real: Tensor) -> Tensor:
+        """(B, n) output at [M] in front of context and response, read both ways."""
+        x, mask = self.lead(context, seen, self.mask.expand(len(context), -1))
+        mask = torch.cat([mask, real], 1)[:, None, None]  # (B, 1, 1, 1 + S + T)
+        return self.run(torch.cat([x, response], 1), mask)[0][:, 0]
+
+    def _mix(self, logs: Tensor) -> Tensor:
+        # log q(z) (B, K) -> weights of the values: Gumbel-softmax, or the likeliest one
+        if not self.training:
+            return F.one_hot(logs.argmax(-1), self.config.values).to(logs.dtype)
+        gumbel = -torch.empty_like(logs).exponential_().log()
+        return ((logs + gumbel) / self.config.temperature).softmax(-1)
+
+    def loss(self, batch: Batch, step: int) -> Losses:
+        """Words under z of the posterior, their bag, and which response fits the context."""
+        context, seen = self.context(batch)
+        response, real = self.response(batch.inputs), batch.target.ne(PAD)
+        # The response of the next example is the wrong one, unless it says the same.
+        pairs = torch.cat([response, response.roll(-1, 0)]), torch.cat([real, real.roll(-1, 0)])
+        summary = self.understand(context.repeat(2, 1, 1), seen.repeat(2, 1), *pairs)
+        right, wrong = summary.chunk(2)  # (B, n) each
+        logs = self.recognition(right).float().log_softmax(-1)  # log q(z | c, r)
+        head = self._mix(logs).to(context.dtype) @ self.values.weight
+        hidden, first = self.write(context, seen, response, head)
+        words = word_loss(hidden, self.output, batch)
+        bag = bag_nll(self.bag(first), batch.target).sum()
+        differs = batch.target.ne(batch.target.roll(-1, 0)).any(1)
+        # -(log p(right) + log(1 - p(wrong))), (B,)
+        fits = F.softplus(-self.coherence(right)) + F.softplus(self.coherence(wrong))
+        selection = (fits[:, 0].float() * differs).sum()
+        # KL to the uniform prior: sum_z q log q + log K
+        divergence = (logs.exp() * logs).sum() + len(batch) * math.log(self.config.values)
+        total = words.total + (bag + selection) / words.tokens
+        parts = {"kl": divergence, "bow": bag, "selection": selection}
+        parts = {**words.parts, **{name: value.detach() for name, value in parts.items()}}
+        return replace(words, total=total, parts=parts)
+
+    @torch.no_grad()
+    def scores(self, batch: Batch, responses: Sequence[Sequence[int]]) -> Tensor:
+        """(B,) log odds that each response fits its context."""
+        longest = max(map(len, responses))
+        rows = [[BOS, *words] + [PAD] * (longest - len(words)) for words in responses]
+        tokens = torch.tensor(rows, device=batch.source.device)
+        read = self.understand(*self.context(batch), self.response(tokens), tokens.ne(PAD))
+        return self.coherence(read)[:, 0].float()  # type: ignore[no-any-return]
+
+
+class Candidates(DialogueModel):
+    """The same model, contexts of a batch taking the values of z in turn."""
+
+    def __init__(self, model: LatentPlatoModel) -> None:
+        super().__init__()
+        self.model = model
+
+    def start(self, batch: Batch) -> State:
+        """Reads the contexts, the first behind the first value and so on."""
+        values = self.model.values.weight
+        return self.model.begin(batch, values.repeat(len(batch) // len(values), 1))
+
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """As of the model."""
+        return self.model.step(tokens, state)
+
+
+def repeated(batch: Batch, times: int) -> Batch:
+    """Every context so many times in a row, each under an id of its own, to be responded to."""
+    source = batch.source.repeat_interleave(times, 0)
+    ids = tuple(f"{id} {number}" for id in batch.ids for number in range(times))
+    return Batch(ids, source, source[:, :0], source.new_empty(0), batch.seed, batch.purpose)
+
+
+class Plato(WordAdapter, NeuralAdapter):
+    """PLATO."""
+
+    name = "plato"
+    card = Card(
+        title="PLATO (small, from scratch)",
+        family="variational",
+        summary="one stack for context and response; the best of 20 responses, one a latent value",
+        paper="Bao et al., PLATO",
+        year=2020,
+    )
+    Config = LatentPlatoConfig
+    config: LatentPlatoConfig
+
+    def build_model(self, size: int) -> DialogueModel:
+        """The untrained model."""
+        return LatentPlatoModel(self.config, size)
+
+    def answer(self, model: DialogueModel, batch: Batch, decoding: Decoding) -> list[list[int]]:
+        """The most coherent of the candidates for each context, the first of equals."""
+        K, plato = self.config.values, cast(LatentPlatoModel, model)
+        wide = repeated(batch, K)
+        candidates = decode(Candidates(plato), wide, decoding, self.config.response_tokens)
+        best = plato.scores(wide, candidates).view(-1, K).argmax(1).tolist()
+        return [candidates[row * K + number] for row, number in enumerate(best)]
+
+    def warnings(self) -> list[str]:
+        """A latent variable that carries nothing."""
+        return latent_warnings(self.history, ["kl"], 0)
+
+
+class PlatoNoLatent(WordAdapter, NeuralAdapter):
+    """PLATO w/o latent."""
+
+    name = "plato-no-latent"
+    card = Card(
+        title="PLATO w/o latent (small, from scratch)",
+        family="transformer",
+        summary="one stack that reads the context both ways and goes on with the response",
+        paper="Bao et al., PLATO",
+        year=2020,
+    )
+    Config = PlatoConfig
+    config: Any
+
+    def build_model(self, size: int) -> DialogueModel:
+        """The untrained model."""
+        return PlatoModel(self.config, size)
