@@ -26,13 +26,13 @@ from dialbench.neural.adapter import NeuralAdapter, NeuralConfig
 from dialbench.neural.data import Batch
 from dialbench.neural.decoding import decode
 from dialbench.neural.dropout import Dropout
-from dialbench.neural.model import DialogueModel, Losses, State, WordOutput, word_loss
+from dialbench.neural.model import DialogueModel, Losses, State, word_loss
 from dialbench.neural.randomness import uniforms
 from dialbench.records import Decoding
 from dialbench.text.vocabulary import BOS, EOS, PAD, SEP
 
 from .blocks.attention import KeysValues
-from .blocks.causal import CausalLayer, CausalSizes, TiedOutput
+from .blocks.causal import CausalLayer, CausalSizes, make_output
 from .blocks.embedding import WordAdapter, WordEmbedding, WordStart
 from .blocks.latent import bag_nll, latent_warnings
 from .blocks.sequences import Around, surround
@@ -80,12 +80,16 @@ class LatentPlatoConfig(PlatoConfig):
     Attributes:
         values: K, how many values z has, and how many candidates there are.
         temperature: of the Gumbel-softmax that mixes the values in training.
+        balance: weight of the KL of a batch's mean posterior to the uniform one, which keeps all
+            values in use; PLATO has none.
     """
 
     values: int = 20
     temperature: float = 0.67
+    balance: float = 0.0
 
     positive: ClassVar[tuple[str, ...]] = ("values", "temperature")
+    not_negative: ClassVar[tuple[str, ...]] = ("balance",)
 
 
 class PlatoModel(DialogueModel):
@@ -110,14 +114,7 @@ class PlatoModel(DialogueModel):
         for layer in self.layers:
             cast(CausalLayer, layer).attention.fused = False
         self.end = nn.LayerNorm(n) if config.norm == "pre" else nn.Identity()
-        self.output = self._output(vocabulary)
-
-    def _output(self, vocabulary: int) -> nn.Module:
-        if self.config.tied:
-            return TiedOutput(self.embedding, (PAD, BOS, SEP))
-        output = WordOutput(self.config.embedding, vocabulary)
-        nn.init.xavier_uniform_(output.weight)
-        return output
+        self.output = make_output(self.embedding, (PAD, BOS, SEP), tied=config.tied)
 
     def context(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """(B, S) contexts -> (B, S + 1, n) normalised sums, and real tokens (B, S + 1)."""
@@ -281,10 +278,13 @@ class LatentPlatoModel(PlatoModel):
         # -(log p(right) + log(1 - p(wrong))), (B,)
         fits = F.softplus(-self.coherence(right)) + F.softplus(self.coherence(wrong))
         selection = (fits[:, 0].float() * differs).sum()
-        # KL to the uniform prior: sum_z q log q + log K
+        usage = logs.logsumexp(0) - math.log(len(batch))  # log of the batch's mean q, (K,)
+        # sums over the examples: KL(q || uniform), and what z shares with them, KL(q || mean q)
         divergence = (logs.exp() * logs).sum() + len(batch) * math.log(self.config.values)
-        total = words.total + (bag + selection) / words.tokens
-        parts = {"kl": divergence, "bow": bag, "selection": selection}
+        information = (logs.exp() * (logs - usage)).sum()
+        balance = self.config.balance * (divergence - information)  # B KL(mean q || uniform)
+        total = words.total + (bag + selection + balance) / words.tokens
+        parts = {"kl": divergence, "information": information, "bow": bag, "selection": selection}
         parts = {**words.parts, **{name: value.detach() for name, value in parts.items()}}
         return replace(words, total=total, parts=parts)
 
@@ -350,7 +350,7 @@ class Plato(WordAdapter, NeuralAdapter):
 
     def warnings(self) -> list[str]:
         """A latent variable that carries nothing."""
-        return latent_warnings(self.history, ["kl"], 0)
+        return latent_warnings(self.history, ["information"], 0)
 
 
 class PlatoNoLatent(WordAdapter, NeuralAdapter):

@@ -22,11 +22,11 @@ from torch import Tensor, nn
 from dialbench.adapter import Card
 from dialbench.neural.data import Batch
 from dialbench.neural.dropout import Dropout
-from dialbench.neural.model import DialogueModel, Losses, State, WordOutput
+from dialbench.neural.model import DialogueModel, Losses, State
 from dialbench.text.vocabulary import BOS, PAD, SEP
 
 from .blocks.attention import DecoderLayer, EncoderLayer, FeedForward, Residual
-from .blocks.causal import TiedOutput
+from .blocks.causal import make_output, uniform_loss
 from .blocks.embedding import WordEmbedding, WordStart
 from .blocks.nstream import LastLayer, RelativeAttention, StreamAttention, streams_of
 from .blocks.randomized import Draws
@@ -136,14 +136,7 @@ class ProphetNetModel(DialogueModel):
         final = config.norm == "pre"  # pre-norm stacks end with a norm
         self.encoder_end = nn.LayerNorm(n) if final else nn.Identity()
         self.decoder_end = nn.LayerNorm(n) if final else nn.Identity()
-        self.output = self._output(words)
-
-    def _output(self, words: Words) -> nn.Module:
-        if self.config.tied:
-            return TiedOutput(self.embedding, words.unused)
-        output = WordOutput(self.config.embedding, words.count)
-        nn.init.xavier_uniform_(output.weight)
-        return output
+        self.output = make_output(self.embedding, words.unused, tied=config.tied)
 
     def _residuals(self, count: int) -> list[Residual]:
         c = self.config
@@ -245,18 +238,10 @@ class ProphetNetModel(DialogueModel):
         nll = F.cross_entropy(logits, target, reduction="none") * counts
         total = (1 - smoothing) * nll.sum()
         if smoothing:
-            total = total + smoothing * (self._uniform_loss(logits) * counts).sum()
+            total = total + smoothing * (uniform_loss(logits, self.output) * counts).sum()
         first = nll[:tokens].sum().detach()
         parts = {"nll": first, "future_nll": nll.sum().detach() - first}
         return Losses(total / (K * tokens), parts, tokens, len(batch))
-
-    def _uniform_loss(self, logits: Tensor) -> Tensor:
-        # (R, V) -> (R,): the mean of -log p over the words that can have a probability
-        logs = logits.log_softmax(-1)
-        if not isinstance(self.output, TiedOutput):
-            return -logs.mean(-1)
-        usable = self.output.offset.eq(0)
-        return -logs.masked_fill(~usable, 0.0).sum(-1) / usable.sum()
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """(B * width,) tokens -> logits (B * width, V), by the main stream and stream 1."""

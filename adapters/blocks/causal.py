@@ -18,7 +18,14 @@ from torch import Tensor, nn
 
 from dialbench.neural.data import Batch
 from dialbench.neural.dropout import Dropout
-from dialbench.neural.model import DialogueModel, Losses, State, precise_answers, word_loss
+from dialbench.neural.model import (
+    DialogueModel,
+    Losses,
+    State,
+    WordOutput,
+    precise_answers,
+    word_loss,
+)
 from dialbench.text.vocabulary import BOS, EOS, PAD, SEP
 
 from .attention import Attention, FeedForward, KeysValues, Residual
@@ -120,6 +127,35 @@ class TiedOutput(nn.Module):
         with precise_answers(words):
             hidden = hidden if self.training else hidden.to(words.weight.dtype)
             return F.linear(hidden, words.weight, self.offset)  # p(y_t) = softmax(E LN(x_t))
+
+
+def make_output(embedding: WordEmbedding, unused: tuple[int, ...], *, tied: bool) -> nn.Module:
+    """(..., n) -> (..., V): the word vectors themselves, or a map of its own with biases.
+
+    Args:
+        embedding: V word vectors of size n.
+        unused: as of `TiedOutput`.
+        tied: which.
+    """
+    if tied:
+        return TiedOutput(embedding, unused)
+    output = WordOutput(embedding.embedding_dim, embedding.num_embeddings)
+    nn.init.xavier_uniform_(output.weight)
+    return output
+
+
+def uniform_loss(logits: Tensor, output: nn.Module) -> Tensor:
+    """(R, V) -> (R,): the mean of -log p over the words that can have a probability.
+
+    Args:
+        logits: of R places.
+        output: what gave them.
+    """
+    logs = logits.log_softmax(-1)
+    if not isinstance(output, TiedOutput):
+        return -logs.mean(-1)
+    usable = output.offset.eq(0)
+    return -logs.masked_fill(~usable, 0.0).sum(-1) / usable.sum()
 
 
 class DecoderOnlyModel(DialogueModel):

@@ -31,6 +31,7 @@ SYSTEMS = [
     "rl-transformer[links=false]",
     "gpt2",
     "prophetnet[ngram=1,label_smoothing=0]",
+    "lic[label_smoothing=0,context_weight=0]",
     "plato-no-latent",
     "plato-no-latent[norm=pre,tied=false]",
     "s2sa",
@@ -45,6 +46,8 @@ SYSTEMS = [
 # What the true response teaches them does not show in the logits that answering gives, or their
 # loss is not of those alone.
 LATENT = [
+    "lic",
+    "lic[norm=pre,tied=false]",
     "plato",
     "prophetnet",
     "prophetnet[norm=pre,ngram=3]",

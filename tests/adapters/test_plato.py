@@ -159,7 +159,8 @@ class TestLoss:
     def parts(self, model, batch):
         """Its parts, an example at a time, and the total."""
         context, seen = model.context(batch)
-        sums = dict.fromkeys(("nll", "kl", "bow", "selection"), 0.0)
+        sums = dict.fromkeys(("nll", "kl", "information", "bow", "selection"), 0.0)
+        posteriors = []
         for row in range(8):
             other = (row + 1) % 8
             one = (context[row : row + 1], seen[row : row + 1])
@@ -170,6 +171,7 @@ class TestLoss:
                 return model.understand(*one, model.response(inputs), real[real][None])
 
             logs = model.recognition(read(row)).log_softmax(-1)[0]
+            posteriors.append(logs.exp())
             sums["kl"] += (logs.exp() * (logs + math.log(20))).sum().item()
             right = torch.sigmoid(model.coherence(read(row))).item()
             wrong = torch.sigmoid(model.coherence(read(other))).item()
@@ -181,15 +183,20 @@ class TestLoss:
             log_p = model.output(hidden)[0].log_softmax(-1)
             sums["nll"] -= sum(log_p[t, w].item() for t, w in enumerate(words))
             sums["bow"] += bag_nll(model.bag(first), words[None]).sum().item()
+        q = torch.stack(posteriors)
+        entropies = -(q * q.log()).sum(1), -(q.mean(0) * q.mean(0).log()).sum()
+        sums["information"] = 8 * entropies[1].item() - entropies[0].sum().item()
         return sums
 
-    def test_by_hand(self, ready):
-        model, batch = ready("plato")
+    @pytest.mark.parametrize("balance", [0.0, 2.0])
+    def test_by_hand(self, ready, balance):
+        model, batch = ready(f"plato[balance={balance}]")
         losses, expected = model.loss(batch, 0), self.parts(model, batch)
         assert {name: value.item() for name, value in losses.parts.items()} == pytest.approx(
             expected, rel=1e-5
         )
         total = expected["nll"] + expected["bow"] + expected["selection"]
+        total += balance * (expected["kl"] - expected["information"])
         assert losses.total.item() == pytest.approx(total / losses.tokens, rel=1e-5)
 
     def test_the_bag_has_no_order(self, ready):
