@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dialbench.adapter import Adapter
+from dialbench.adapter import Adapter, Card
 from dialbench.errors import InputError, UnknownName, first_line
 from dialbench.options import (
     check_option_value,
@@ -131,6 +131,7 @@ class Registry:
                 loaded = self._entry_points[name].load()
                 if not (isinstance(loaded, type) and issubclass(loaded, Adapter)):
                     raise TypeError(f"{self._entry_points[name].value} is not an Adapter")
+                _require_declarations(loaded)
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # a package may call exit() where it is imported
@@ -173,7 +174,7 @@ class Registry:
             InputError: a name or option is unknown, a value does not fit, or nothing is named.
         """
         systems: dict[str, System] = {}
-        for item in split_outside_brackets(text):
+        for item in dict.fromkeys(split_outside_brackets(text)):
             for system in self._all() if item == "all" else [self._system(item, where)]:
                 systems.setdefault(system.name, system)
         if not systems:
@@ -211,6 +212,8 @@ class Registry:
             adapters = list(_adapters_of(path))
             if not adapters:
                 raise TypeError("it defines no Adapter subclass with a name")
+            for adapter in adapters:
+                _require_declarations(adapter)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # it is code, which may raise whatever it likes
@@ -221,6 +224,22 @@ class Registry:
             ) from error
         for adapter in adapters:
             self._classes[adapter.name] = adapter
+
+
+def _require_declarations(adapter: type[Adapter]) -> None:
+    """Checks what a class says of itself, before anything relies on it."""
+    faults = {
+        "name is not a string without blanks, commas and brackets": not (
+            isinstance(adapter.name, str) and re.fullmatch(r"[^\s,\[\]]+", adapter.name)
+        ),
+        "card is not a Card": not isinstance(adapter.card, Card),
+        "Config is not a dataclass": not (
+            isinstance(adapter.Config, type) and dataclasses.is_dataclass(adapter.Config)
+        ),
+    }
+    for fault, is_there in faults.items():
+        if is_there:
+            raise TypeError(f"{adapter.__qualname__}.{fault}")
 
 
 def load_adapter(name: str, plugins: Sequence[Path] = ()) -> type[Adapter]:

@@ -192,6 +192,10 @@ def test_several_plugins_and_systems_in_one(plugin: Callable[..., Path]) -> None
         ("class Odd(BaseException): pass\nraise Odd('two\\nlines')\n", "(Odd: two)"),
         ("from dialbench.adapter import Adapter\n", "it defines no Adapter subclass with a name"),
         ("from dialbench.adapter import Adapter\nclass A(Adapter): pass\n", "with a name"),
+        (ECHO + "    name = 5\n", "Echo.name is not a string"),
+        (ECHO + "    name = 'a,b'\n", "Echo.name is not a string without blanks, commas"),
+        (ECHO + "    card = 'Echo'\n", "Echo.card is not a Card"),
+        (ECHO + "    Config = 5\n", "Echo.Config is not a dataclass"),
     ],
 )
 def test_a_broken_plugin_ends_the_command(

@@ -588,6 +588,20 @@ def test_file_names_that_are_no_utf_8(command: Command, tmp_path: Path) -> None:
     assert command("check", out, *baseline).code == 0
 
 
+def test_code_that_asks_to_exit_does_not_end_a_run_as_if_it_were_done(
+    command: Command, tmp_path: Path
+) -> None:
+    plugin = tmp_path / "plugin.py"
+    plugin.write_text(
+        "from dialbench.adapter import Adapter\nclass Exits(Adapter):\n    name = 'exits'\n"
+        "    @classmethod\n    def title(cls, config):\n        raise SystemExit(0)\n"
+    )
+    out = ("--out", tmp_path / "runs", "--progress", "none", "--jobs", 1)
+    said = command("run", "--plugin", plugin, "--models", "exits", *out, *QUICK)
+    assert said.code == 2
+    assert said.err == "Error: the code of a system or a library asked to exit (0)\n"
+
+
 def test_a_corpus_without_a_suite_is_no_selection(command: Command, tmp_path: Path) -> None:
     said = command("report", tmp_path, "--corpus", "demo")
     assert said.code == 2

@@ -102,6 +102,9 @@ def main() -> None:
     except (KeyboardInterrupt, click.Abort):
         print_message("Interrupted. The same command again goes on where this one stopped.")
         code = INTERRUPTED
+    except SystemExit as error:  # what a plug-in does where it is asked for its title, say
+        print_message(f"Error: the code of a system or a library asked to exit ({error})")
+        code = 2
     except _BrokenPipe as error:
         code = 0 if _nobody_reads() else _failed_by(error.__cause__)
     except OSError as error:

@@ -26,7 +26,8 @@ def systems(
     """
     settings = load_preset(preset).system
     registry = Registry(plugins)
-    registry.require_options(settings, (), where="[system]")
+    if preset.endswith(".toml"):
+        registry.require_options(settings, (), where="[system]")
     found = []
     for name in registry.names():
         try:

@@ -60,7 +60,7 @@ from dialbench.scoring.options import ScoringOptions
     "decodings",
     metavar="NAMES",
     help="Decodings, comma-separated, a row each: greedy, sample:t=0.75, top-p:0.9, top-k:40,"
-    " beam:5, mmi; options behind a plus: beam:5+length:0.6+no-repeat:3.  [default: greedy]",
+    " mmi, beam:5; with options: beam:5+length:0.6+no-repeat:3.  [default: greedy]",
 )
 @declared(ScoringOptions, "metrics", "vectors", "nli", "bert_model", "mauve_model")
 @click.option(

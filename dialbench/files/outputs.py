@@ -1,7 +1,8 @@
 """What other programs wrote: responses, references and contexts as text, tables or JSON lines.
 
 The end of a file's name says which (.txt, .csv, .tsv, .jsonl, each also with .gz or .xz); a file of
-another name, and standard input, holds JSON lines if its first line is JSON, else text.
+another name, and standard input, holds JSON lines if its first line is or begins like JSON, else
+text.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any, Literal
 from dialbench.errors import InputError
 from dialbench.files.lines import PACKED, STDIN, not_utf8, raw_lines
 from dialbench.files.loads import loads
-from dialbench.files.responses import ResponseLine, parse_response_lines
+from dialbench.files.responses import ResponseLine, parse_response_lines, unique_ids
 from dialbench.files.unicode import unicode_text
 
 Form = Literal["text", "csv", "tsv", "json"]
@@ -25,6 +26,7 @@ Kind = Literal["references", "contexts"]
 
 _FORMS: dict[str, Form] = {".txt": "text", ".csv": "csv", ".tsv": "tsv", ".jsonl": "json"}
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
+_JSON_START = re.compile(rb'\s*(?:\{\s*"|\[\s*["{]|[{\[]\s*$)')
 _TURN_END = re.compile(r"\t|\s*(?:__eou__|\|{3,})\s*")
 
 # How columns are called, compared in lower case with blanks and hyphens as underscores.
@@ -61,7 +63,7 @@ def read_outputs(
         return
     read = _text_responses(lines, path) if form == "text" else _rows(lines, path, form, column)
     line = None
-    for line in read:
+    for line in unique_ids(read):
         yield line
     if line is None:
         raise InputError(
@@ -128,6 +130,9 @@ def _open(path: Path, where: str) -> tuple[Form, Iterator[tuple[int, bytes]]]:
 
 
 def _is_json(line: bytes) -> bool:
+    """Whether a line is JSON, or begins like it, so that a damaged one is not taken for text."""
+    if _JSON_START.match(line):
+        return True
     try:
         return isinstance(loads(line), dict | list)
     except ValueError:
@@ -170,7 +175,8 @@ class _Table:
     def columns_called(self, names: re.Pattern[str], kind: str) -> list[str]:
         """The columns of such names, else the only column."""
         called = [name for name in self.header if names.fullmatch(_normalised(name))]
-        if called or len(self.header) == 1:
+        # One column with delimiters in its name: the file's name says the wrong one.
+        if called or (len(self.header) == 1 and not set(",;\t") & set(self.header[0])):
             return called or list(self.header)
         raise InputError(
             f"none of its columns is called like {kind}: {', '.join(self.header)}",

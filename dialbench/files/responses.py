@@ -90,7 +90,29 @@ def read_response_lines(path: Path, *, where: str = "") -> Iterator[ResponseLine
 
 def parse_response_lines(lines: Iterable[tuple[int, bytes]], path: Path) -> Iterator[ResponseLine]:
     """What `read_response_lines` gives, of numbered lines that were read from `path`."""
-    first_lines: dict[str, int] = {}
+    yield from unique_ids(_response_lines(lines, path))
+
+
+def unique_ids(lines: Iterable[ResponseLine]) -> Iterator[ResponseLine]:
+    """The lines of a file, one at a time.
+
+    Raises:
+        InputError: an id stands for the second time.
+    """
+    first_lines: dict[str, str] = {}
+    for line in lines:
+        number = line.where.rpartition(":")[2]
+        if line.id is not None and (first := first_lines.setdefault(line.id, number)) != number:
+            raise InputError(
+                f"id {line.id!r} stands already in line {first}",
+                where=line.where,
+                hint="Give every response an id of its own; further ones to the same context "
+                "stand in the 'alternatives' of its line.",
+            )
+        yield line
+
+
+def _response_lines(lines: Iterable[tuple[int, bytes]], path: Path) -> Iterator[ResponseLine]:
     empty = True
     for number, line in lines:
         if not line.strip():
@@ -98,18 +120,10 @@ def parse_response_lines(lines: Iterable[tuple[int, bytes]], path: Path) -> Iter
         empty = False
         location = f"{path}:{number}"
         fields = _parse(line, location)
-        id = fields.get("id")
-        if id is not None and (first := first_lines.setdefault(id, number)) != number:
-            raise InputError(
-                f"id {id!r} stands already in line {first}",
-                where=location,
-                hint="Give every response an id of its own; further ones to the same context "
-                "stand in the 'alternatives' of its line.",
-            )
         yield ResponseLine(
             location,
             number,
-            id,
+            fields.get("id"),
             fields.get("dialogue_id"),
             fields.get("context", ()),
             fields.get("references", ()),

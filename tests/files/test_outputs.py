@@ -104,6 +104,12 @@ def test_a_cell_over_several_lines(tmp_path):
         ("a.csv", 'response\n"a\n', "a.csv:2: not CSV: unexpected end of data"),
         ("a.tsv", 'id\tresponse\n1\t"a" b\n', "a.tsv:2: not TSV: "),
         ("a", '{"response": "x"}\nplain\n', "a:2: not JSON"),
+        ("a.json", '[\n  {"response": "x"}\n]\n', "a.json:1: not JSON"),
+        ("a.json", '{"response": "x"\n', "a.json:1: not JSON"),
+        ("a", '["x"\n', "a:1: not JSON"),
+        ("a.txt", '{"response": "x"\n', "a.txt:1: its name says text, but this line is JSON"),
+        ("a.csv", "id,response\n1,x\n1,y\n", "a.csv:3: id '1' stands already in line 2"),
+        ("a.tsv", "id,response\n1,x\n", "a.tsv:1: none of its columns is called like responses"),
     ],
 )
 def test_what_cannot_be_read_says_where_and_what_to_do(tmp_path, name, content, complaint):
