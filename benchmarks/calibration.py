@@ -117,14 +117,14 @@ def coverage(
     texts = read(iter(of.pairs), built)
     counted = {metric.name: metric.statistics(texts) for metric in built}
     generator = np.random.default_rng(size)
-    found: dict[str, list[tuple[float, tuple[float, float] | None]]] = {n: [] for n in counted}
+    intervals: dict[str, list[tuple[float, tuple[float, float] | None]]] = {n: [] for n in counted}
     for _ in range(worlds):
         index = of.drawn(generator, size, single=single)
         dialogues = [str(i) if single else of.pairs[i][0].dialogue_id for i in index]
         part = ((metric, counted[metric.name][index]) for metric in built)
         for name, score in score_statistics(part, dialogues).items():
-            found[name].append((score.value, score.interval))
-    for name, drawn in found.items():
+            intervals[name].append((score.value, score.interval))
+    for name, drawn in intervals.items():
         yield f"| `{name}` | {size:,} | {'responses' if single else 'dialogues'} | {_held(drawn)} |"
 
 
@@ -150,7 +150,7 @@ def rejections(of: World, names: Sequence[str], size: int, worlds: int) -> Itera
     """A row for each metric: how often two interchangeable systems are called different."""
     built = metrics(names)
     generator = np.random.default_rng(size + 1)
-    found: dict[str, list[float]] = {name: [] for name in names}
+    values: dict[str, list[float]] = {name: [] for name in names}
     tests: dict[str, str] = {}
     for _ in range(worlds):
         index = of.drawn(generator, size, single=False)
@@ -170,9 +170,9 @@ def rejections(of: World, names: Sequence[str], size: int, worlds: int) -> Itera
         for name in names:
             test = difference_test([scores[0][name]], [scores[1][name]], FORMULAS)
             if test is not None:
-                found[name].append(test.p)
+                values[name].append(test.p)
                 tests[name] = test.name
-    for name, p in found.items():
+    for name, p in values.items():
         uniform = stats.kstest(p, "uniform").pvalue
         yield (
             f"| `{name}` | {tests[name]} | {size:,} | {np.mean(np.array(p) < 0.05):.3f} "

@@ -98,8 +98,10 @@ def whole(systems: list[Pairs]) -> NDArray[np.bool_]:
     base = embedded.base_folder()
     assert base, "install dialbench[offline]"
     _, tokenizer = embedded.base(base)
-    told, said = zip(*chain.from_iterable(systems), strict=True)
-    return np.array([len(found) for found in tokenizer(told, said)["input_ids"]]) <= LONGEST
+    premises, hypotheses = zip(*chain.from_iterable(systems), strict=True)
+    return (
+        np.array([len(found) for found in tokenizer(premises, hypotheses)["input_ids"]]) <= LONGEST
+    )
 
 
 def main() -> None:

@@ -50,7 +50,9 @@ def discrimination(model: SentenceModel, data: Path, corpus: str, count: int) ->
     true = [example.references[0] for example in chosen]
     for reads in WAYS.values():
         contexts = [reads(example.context) for example in chosen]
-        own, other = (likeness(model, contexts, said) for said in (true, [*true[1:], true[0]]))
+        own, other = (
+            likeness(model, contexts, responses) for responses in (true, [*true[1:], true[0]])
+        )
         yield float(mannwhitneyu(own, other).statistic) / len(own) ** 2
 
 

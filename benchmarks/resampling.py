@@ -60,10 +60,10 @@ def length(responses: int, sums: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def measures(responses: int) -> dict[str, Function]:
     """The count measures by name."""
-    found: dict[str, Function] = {"length": partial(length, responses)}
-    found |= {f"bleu-{n}": partial(bleu, n) for n in range(1, 5)}
-    found |= {f"dist-{n}": partial(distinct, n) for n in range(1, 4)}
-    return found | {f"ead-{n}": partial(adjusted, n) for n in range(1, 3)}
+    functions: dict[str, Function] = {"length": partial(length, responses)}
+    functions |= {f"bleu-{n}": partial(bleu, n) for n in range(1, 5)}
+    functions |= {f"dist-{n}": partial(distinct, n) for n in range(1, 4)}
+    return functions | {f"ead-{n}": partial(adjusted, n) for n in range(1, 3)}
 
 
 def system(responses: int, seed: int) -> Counts:

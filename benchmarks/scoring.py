@@ -166,11 +166,11 @@ def nltk_self_bleu(pairs: list[Pair]) -> dict[str, float]:
     """Mean `sentence_bleu` of each response against all others."""
     from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 
-    said = [text.split() for _, text in pairs]
+    responses = [text.split() for _, text in pairs]
     smooth = SmoothingFunction(epsilon=0.1).method1
     scores = [
-        sentence_bleu(said[:i] + said[i + 1 :], text, (0.25,) * 4, smooth)
-        for i, text in enumerate(said)
+        sentence_bleu(responses[:i] + responses[i + 1 :], text, (0.25,) * 4, smooth)
+        for i, text in enumerate(responses)
     ]
     return {"self-bleu": sum(scores) / len(scores)}
 
@@ -181,12 +181,12 @@ def pycocoevalcap(pairs: list[Pair]) -> dict[str, float]:
     from pycocoevalcap.cider.cider import Cider
     from pycocoevalcap.rouge.rouge import Rouge
 
-    wanted = {e.id: list(e.references) for e, _ in pairs}
-    said = {e.id: [text] for e, text in pairs}
-    bleu, _ = Bleu(4).compute_score(wanted, said, verbose=0)
+    references = {e.id: list(e.references) for e, _ in pairs}
+    responses = {e.id: [text] for e, text in pairs}
+    bleu, _ = Bleu(4).compute_score(references, responses, verbose=0)
     values = {f"bleu-coco-{n}": bleu[n - 1] for n in (1, 2, 3, 4)}
-    values["rouge-l-coco"] = float(Rouge().compute_score(wanted, said)[0])
-    return values | {"cider": float(Cider().compute_score(wanted, said)[0])}
+    values["rouge-l-coco"] = float(Rouge().compute_score(references, responses)[0])
+    return values | {"cider": float(Cider().compute_score(references, responses)[0])}
 
 
 PEERS: dict[str, Callable[[list[Pair]], dict[str, float]]] = {

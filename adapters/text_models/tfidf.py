@@ -43,8 +43,8 @@ class Rows:
         """One row, (features,)."""
         end = int(self.starts[row + 1]) if row + 1 < len(self) else len(self.columns)
         part = slice(int(self.starts[row]), end)
-        found = self.values.new_zeros(features)
-        return found.index_add(0, self.columns[part], self.values[part])
+        totals = self.values.new_zeros(features)
+        return totals.index_add(0, self.columns[part], self.values[part])
 
     def sums(self, groups: Tensor, count: int, features: int) -> Tensor:
         """The sum of the rows of each of `count` groups, (features, count), by (N,) groups."""

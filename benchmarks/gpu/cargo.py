@@ -86,12 +86,12 @@ def systems(runs: Path) -> dict[str, dict[str, Any]]:
 
 def curves(runs: Path) -> dict[str, list[dict[str, float]]]:
     """Losses per epoch of every training, finished or not, by the name of its folder."""
-    found = {}
+    files = {}
     for folder in sorted(runs.glob("trained/*")):
         record = folder / "finished" / "trained.json"
         rows = loads(record.read_bytes())["curve"] if record.exists() else _rows_so_far(folder)
-        found[folder.name] = rows
-    return found
+        files[folder.name] = rows
+    return files
 
 
 def _rows_so_far(folder: Path) -> list[dict[str, float]]:

@@ -74,19 +74,19 @@ def check(
         raise click.UsageError("--keep-texts says what --update writes: give both")
     if options["seeds"] and update:
         raise click.UsageError("--update writes every seed: leave --seeds out")
-    found = compare(runs, baseline=baseline, update=update, **options)
+    comparison = compare(runs, baseline=baseline, update=update, **options)
     title, console = str(baseline), Console(soft_wrap=True)
     if not console.is_terminal:
         console.width = LOG_WIDTH
-    shown = summarise(found, public=False, updated=update)
+    shown = summarise(comparison, public=False, updated=update)
     # By way of click, since rich ends the process where nobody reads on.
     with console.capture() as printed:
         console.print(RichSummary(shown, clean(title), updated=update))
     click.echo(printed.get(), nl=False)
-    public = summarise(found, public=True, updated=update)
+    public = summarise(comparison, public=True, updated=update)
     _write(markdown, to_markdown(public, title, updated=update))
-    _write(junit, to_junit(found, title))
-    return 0 if found.ok or update else 1
+    _write(junit, to_junit(comparison, title))
+    return 0 if comparison.ok or update else 1
 
 
 def _write(path: Path | None, text: str) -> None:

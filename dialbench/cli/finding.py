@@ -52,11 +52,11 @@ def corpora(names: tuple[str, ...], audit: bool, data: Path | None, as_json: boo
     """List the corpora, or count what is in those NAMES (or FILEs)."""
     from dialbench.cli import listings
 
-    found = listings.corpora(names, data, audit=audit)
+    cards = listings.corpora(names, data, audit=audit)
     if as_json:
-        print_json(found)
+        print_json(cards)
     else:
-        print_text(listings.corpora_text(found))
+        print_text(listings.corpora_text(cards))
 
 
 @click.command()
@@ -118,11 +118,11 @@ def metrics(as_json: bool) -> None:
     """List the metrics."""
     from dialbench.cli import listings
 
-    found = listings.metrics()
+    rows = listings.metrics()
     if as_json:
-        print_json(found)
+        print_json(rows)
     else:
-        print_text(listings.metrics_text(found))
+        print_text(listings.metrics_text(rows))
 
 
 @click.command()
@@ -146,11 +146,11 @@ def papers(paper: str | None, table: str | None, format: str, as_json: bool) -> 
         return
     if table is not None:
         raise InputError("the paper is missing", where="--table", hint="Add --paper NAME.")
-    found = listings.papers()
+    rows = listings.papers()
     if as_json:
-        print_json(found)
+        print_json(rows)
     else:
-        print_text(listings.papers_text(found))
+        print_text(listings.papers_text(rows))
 
 
 @click.command()

@@ -28,14 +28,14 @@ def systems(
     registry = Registry(plugins)
     if preset.endswith(".toml"):
         registry.require_options(settings, (), where="[system]")
-    found = []
+    rows = []
     for name in registry.names():
         try:
             adapter = registry.get(name)
         except InputError:
             continue
-        found.append(_system(System(name, adapter, {}), settings))
-    return found, registry.broken
+        rows.append(_system(System(name, adapter, {}), settings))
+    return rows, registry.broken
 
 
 def _system(system: System, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -60,10 +60,10 @@ def _parameters(system: System, settings: Mapping[str, Any]) -> dict[str, int]:
         return {}
 
 
-def systems_text(found: Iterable[Mapping[str, Any]]) -> str:
+def systems_text(rows: Iterable[Mapping[str, Any]]) -> str:
     """The systems for people: a line each, and its options below."""
     lines = []
-    for system in found:
+    for system in rows:
         source = f" ({system['paper']}, {system['year']})" if system["paper"] else ""
         lines.append(f"{system['name']:<16} {system['summary']}{source}")
         options = ", ".join(f"{key}={value}" for key, value in system["options"].items())
@@ -81,7 +81,7 @@ def _parameters_text(counts: Mapping[str, int]) -> str:
     if not counts:
         return ""
     kinds = {"trained": "trained", "random": "frozen", "inference": "used for answers"}
-    parts = [f"{counts[f'{key}_parameters']:,} {said}" for key, said in kinds.items()]
+    parts = [f"{counts[f'{key}_parameters']:,} {description}" for key, description in kinds.items()]
     return f"{counts['parameters']:,} ({', '.join(parts)})"
 
 
@@ -101,14 +101,16 @@ def papers() -> list[dict[str, Any]]:
     return found
 
 
-def papers_text(found: Iterable[Mapping[str, Any]]) -> str:
+def papers_text(papers: Iterable[Mapping[str, Any]]) -> str:
     """The papers for people."""
     lines = []
-    for paper in found:
+    for paper in papers:
         lines.append(f"{paper['name']}: {paper['title']}")
         rows = [(t["number"], t["suite"] or "", t["caption"]) for t in paper["tables"]]
         rows += [(p["number"], "", f"not here: {p['reason']}") for p in paper["left_out"]]
-        lines += [f"  {number:<8}  {suite:<14}  {said}" for number, suite, said in rows]
+        lines += [
+            f"  {number:<8}  {suite:<14}  {description}" for number, suite, description in rows
+        ]
     return "\n".join(lines)
 
 
@@ -171,10 +173,10 @@ def _corpus(name: str, data: Path | None, audit: bool) -> dict[str, Any]:
     return found
 
 
-def corpora_text(found: Iterable[Mapping[str, Any]]) -> str:
+def corpora_text(cards: Iterable[Mapping[str, Any]]) -> str:
     """The corpora for people."""
     lines = []
-    for corpus in found:
+    for corpus in cards:
         if "splits" not in corpus:
             lines.append(f"{corpus['name']:<20} {corpus['summary']} ({corpus['licence']})")
             continue
@@ -243,10 +245,10 @@ def _needs(name: str) -> list[str]:
     return sorted(resource.name for resource in registry.resources([name]))
 
 
-def metrics_text(found: Iterable[Mapping[str, Any]]) -> str:
+def metrics_text(rows: Iterable[Mapping[str, Any]]) -> str:
     """The metrics for people."""
     return "\n".join(
         f"{m['name']:<14} {m['direction']:<7} {m['signature']}"
         + (f"  (needs {', '.join(m['needs'])})" if m["needs"] else "")
-        for m in found
+        for m in rows
     )

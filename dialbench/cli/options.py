@@ -189,7 +189,7 @@ def print_files(files: Iterable[Path]) -> None:
     kinds: dict[Path, list[Path]] = {}
     for file in files:
         kinds.setdefault(file.with_name(f"*{file.suffix}"), []).append(file)
-    for kind, found in kinds.items():
-        named = found if len(found) <= _NAMED else [f"{len(found)} files {kind}"]
+    for kind, paths in kinds.items():
+        named = paths if len(paths) <= _NAMED else [f"{len(paths)} files {kind}"]
         for name in named:
             print_message(f"wrote {name}")

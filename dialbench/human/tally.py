@@ -18,7 +18,7 @@ from dialbench.reporting.tables.significance import Marks, Rules, Sample, mark
 from dialbench.stats.agreement import Agreement, cohen_kappa, fleiss_kappa, krippendorff_alpha
 from dialbench.stats.clusters import ClusteredMean, Estimate
 from dialbench.stats.significance import differences
-from dialbench.stats.verdicts import Verdicts, by_item, by_vote, share_of
+from dialbench.stats.verdicts import Verdicts, by_item, by_judgement, share_of
 
 KAPPA = "kappa"
 NOT_JUDGED = "not judged"
@@ -71,7 +71,7 @@ class CountingRule:
             its columns begin; the rows of such a table are criteria.
     """
 
-    verdicts: Callable[[NDArray[np.float64]], Verdicts] = by_vote
+    verdicts: Callable[[NDArray[np.float64]], Verdicts] = by_judgement
     description: str = "Shares of all judgements."
     agreement: Callable[[NDArray[np.float64]], Agreement] = fleiss_kappa
     agreement_name: str = "Fleiss' kappa"

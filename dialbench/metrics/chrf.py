@@ -43,14 +43,17 @@ class Chrf(SumMetric):
 
     def statistics(self, texts: Texts) -> Dense:
         """(responses, 19) int64: counted, then n-grams of response, reference, both, by order."""
-        said, wanted = (
+        response_ids, reference_ids = (
             self._characters(texts.response_texts),
             self._characters(texts.reference_texts),
         )
         owners = texts.owners
         blocks = [
-            _counts(said[owners[start : start + _TEXTS]], wanted.part(start, start + _TEXTS))
-            for start in range(0, len(wanted), _TEXTS)
+            _counts(
+                response_ids[owners[start : start + _TEXTS]],
+                reference_ids.part(start, start + _TEXTS),
+            )
+            for start in range(0, len(reference_ids), _TEXTS)
         ]
         every = np.concatenate([np.empty((0, _ORDERS, 3), np.int64), *blocks])
         best = _first_best(_f(every), texts.reference_offsets)
@@ -94,20 +97,26 @@ def _counts(responses: Ragged, references: Ragged) -> Counts:
     """(references, 6, 3) n-grams of the response, of the reference and of both, by order."""
     columns = []
     for n in range(1, _ORDERS + 1):
-        own, other = ngram_counts(responses, n), ngram_counts(references, n)
+        response_counts, reference_counts = ngram_counts(responses, n), ngram_counts(references, n)
         # Where the reference is too short for an order, the response's do not count against it.
-        columns.append([np.where(other, own, 0), other, common_ngrams(responses, references, n)])
+        columns.append(
+            [
+                np.where(reference_counts, response_counts, 0),
+                reference_counts,
+                common_ngrams(responses, references, n),
+            ]
+        )
     return np.array(columns, np.int64).transpose(2, 0, 1)
 
 
 def _f(counts: Counts) -> Floats:
     """(sets,) F of (sets, 6, 3) counts, added up in the order that sacreBLEU adds in."""
-    own, other, common = counts.transpose(2, 1, 0)  # (6, sets) each
-    orders = (own > 0) & (other > 0)
+    response_counts, reference_counts, common = counts.transpose(2, 1, 0)  # (6, sets) each
+    orders = (response_counts > 0) & (reference_counts > 0)
     precision, recall = (
-        np.divide(common, every, out=np.zeros(own.shape), where=orders).sum(axis=0)
+        np.divide(common, every, out=np.zeros(response_counts.shape), where=orders).sum(axis=0)
         / np.maximum(orders.sum(axis=0), 1)
-        for every in (own, other)
+        for every in (response_counts, reference_counts)
     )
     weighted = _BETA**2 * precision + recall
     both = (1 + _BETA**2) * precision * recall

@@ -102,8 +102,12 @@ def _values(pairs: Paired) -> Floats:
 
 def _penalties(pairs: Paired) -> Floats:
     """(references,) what a cosine is multiplied by for the difference in bigrams."""
-    own, other = (ngram_counts(texts, 2) for texts in (pairs.responses, pairs.references))
-    penalties: Floats = np.exp(-((own[pairs.owners] - other) ** 2) / (2 * _SIGMA**2))
+    response_counts, reference_counts = (
+        ngram_counts(texts, 2) for texts in (pairs.responses, pairs.references)
+    )
+    penalties: Floats = np.exp(
+        -((response_counts[pairs.owners] - reference_counts) ** 2) / (2 * _SIGMA**2)
+    )
     return penalties
 
 
@@ -154,12 +158,14 @@ def _documents(grams: Paired, kinds: int) -> Ints:
 def _cosines(block: Paired, kinds: int, idf: Floats) -> Floats:
     text, code, count = _in_texts(block.responses, kinds)
     reference, their_code, their_count = _in_texts(block.references, kinds)
-    own, other = count * idf[code], their_count * idf[their_code]
-    wanted = block.owners[reference] * kinds + their_code
-    meets = _looked_up(text * kinds + code, own, wanted)
-    products = _sums(reference, np.minimum(meets, other) * other, len(block.references))
-    norms = np.sqrt(_sums(text, own**2, len(block)))[block.owners]
-    norms *= np.sqrt(_sums(reference, other**2, len(block.references)))
+    response_weights, reference_weights = count * idf[code], their_count * idf[their_code]
+    reference_codes = block.owners[reference] * kinds + their_code
+    meets = _looked_up(text * kinds + code, response_weights, reference_codes)
+    products = _sums(
+        reference, np.minimum(meets, reference_weights) * reference_weights, len(block.references)
+    )
+    norms = np.sqrt(_sums(text, response_weights**2, len(block)))[block.owners]
+    norms *= np.sqrt(_sums(reference, reference_weights**2, len(block.references)))
     return _divided(products, norms)
 
 
@@ -181,8 +187,8 @@ def _documents_by_group(grams: Paired, kinds: int, groups: Ints, count: int) -> 
 
 def _squared_idf(documents: Floats, kept: NDArray[np.bool_], sizes: Ints) -> Floats:
     """(rows, k) where only the kept groups count."""
-    found: Floats = np.log(np.maximum(sizes, 1)) - np.log(np.maximum(documents @ kept.T, 1))
-    return found**2
+    idf: Floats = np.log(np.maximum(sizes, 1)) - np.log(np.maximum(documents @ kept.T, 1))
+    return idf**2
 
 
 def _parts(choices: int, rows: int) -> Iterator[slice]:
@@ -216,8 +222,8 @@ class _Vectors:
 
         text, code, count = _in_texts(block.responses, kinds)
         reference, their_code, their_count = _in_texts(block.references, kinds)
-        wanted = block.owners[reference] * kinds + their_code
-        meets = _looked_up(text * kinds + code, count.astype(np.float64), wanted)
+        reference_codes = block.owners[reference] * kinds + their_code
+        meets = _looked_up(text * kinds + code, count.astype(np.float64), reference_codes)
 
         def matrix(text: Ints, code: Ints, values: NDArray[Any], size: int) -> Matrix:
             return csr_array((values.astype(np.float64), (text, row[code])), (size, rows))
@@ -258,11 +264,11 @@ def _terms(texts: Ints, codes: NDArray[np.int32], kinds: int) -> Terms:
     return *np.divmod(keys, kinds), counts
 
 
-def _looked_up(keys: Ints, values: Floats, wanted: Ints) -> Floats:
+def _looked_up(keys: Ints, values: Floats, queries: Ints) -> Floats:
     """(wanted,) the value of each key, 0 where it is not among the ascending `keys`."""
-    place = np.searchsorted(keys, wanted)
-    found = np.append(keys, -1)[place] == wanted
-    return np.where(found, np.append(values, 0.0)[place], 0.0)
+    place = np.searchsorted(keys, queries)
+    is_known = np.append(keys, -1)[place] == queries
+    return np.where(is_known, np.append(values, 0.0)[place], 0.0)
 
 
 def _sums(texts: Ints, values: Floats, count: int) -> Floats:

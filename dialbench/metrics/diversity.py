@@ -51,8 +51,8 @@ class Distinct(FrequencyMetric):
         below = 1 if self._denominator == "tokens" else self._n
         return self._different_over("share", below, statistics, dialogues)
 
-    def _of(self, found: Frequencies, tokens: int) -> float:
-        counts, kinds = found
+    def _of(self, frequencies: Frequencies, tokens: int) -> float:
+        counts, kinds = frequencies
         total = tokens if self._denominator == "tokens" else int(counts @ kinds)
         return int(kinds.sum()) / total if total else math.nan
 
@@ -71,8 +71,8 @@ class _NgramCounts(FrequencyMetric):
             return f"no response has a {self._n}-gram"
         return f"{total} {self._n}-grams in all, fewer than {self.least}"
 
-    def _of(self, found: Frequencies, tokens: int) -> float:
-        counts, kinds = found
+    def _of(self, frequencies: Frequencies, tokens: int) -> float:
+        counts, kinds = frequencies
         enough = not self.missing and int(counts @ kinds) >= self.least
         return self._measure(counts, kinds) if enough else math.nan
 

@@ -65,25 +65,28 @@ class Verdicts:
         probabilities. A response that the guard stops is neutral to everything and is not judged.
         """
         pairs = zip(texts.response_texts, texts.contexts, strict=True)
-        said = np.array([says_something(*pair) for pair in pairs], bool)
-        return self._judged(texts, said & _nonempty(texts))
+        has_content = np.array([says_something(*pair) for pair in pairs], bool)
+        return self._judged(texts, has_content & _nonempty(texts))
 
     def unguarded(self, texts: Texts) -> Floats:
         """The same, of which only empty responses are neutral without being judged."""
         return self._judged(texts, _nonempty(texts))
 
     def _judged(self, texts: Texts, asks: Booleans) -> Floats:
-        turns = [[line for turn in own if (line := untokenized(turn))] for own in texts.contexts]
-        owners = np.repeat(np.arange(len(texts)), [len(own) for own in turns])
+        turns = [
+            [line for turn in turns_of_one if (line := untokenized(turn))]
+            for turns_of_one in texts.contexts
+        ]
+        owners = np.repeat(np.arange(len(texts)), [len(turns_of_one) for turns_of_one in turns])
         spoken = asks[owners]
-        found = np.tile([0.0, 1.0, 0.0], (len(owners), 1))
+        probabilities = np.tile([0.0, 1.0, 0.0], (len(owners), 1))
         responses = [untokenized(response) for response in texts.response_texts]
-        premises = [turn for own in turns for turn in own]
+        premises = [turn for turns_of_one in turns for turn in turns_of_one]
         asked = [(premises[i], responses[owners[i]]) for i in np.flatnonzero(spoken)]
         if asked:
-            found[spoken] = self._judge(asked)
-        labels = np.eye(_LABELS)[found.argmax(axis=1)]
-        return _means(np.hstack([labels, found]), owners, len(texts))
+            probabilities[spoken] = self._judge(asked)
+        labels = np.eye(_LABELS)[probabilities.argmax(axis=1)]
+        return _means(np.hstack([labels, probabilities]), owners, len(texts))
 
 
 def _nonempty(texts: Texts) -> Booleans:

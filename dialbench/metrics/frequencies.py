@@ -51,11 +51,13 @@ class FrequencyMetric(Metric[Ragged]):
         """(k,) values, equal to `score`; n-grams are counted once for all choices."""
         units = self.units(statistics)
         tokens = kept @ np.bincount(groups, units.lengths, kept.shape[1]).astype(np.int64)
-        found = units.once(_frequencies_of_subsets, self._n, groups, kept)
-        return np.array([self._of(*each) for each in zip(found, tokens.tolist(), strict=True)])
+        frequencies = units.once(_frequencies_of_subsets, self._n, groups, kept)
+        return np.array(
+            [self._of(*each) for each in zip(frequencies, tokens.tolist(), strict=True)]
+        )
 
     @abstractmethod
-    def _of(self, found: Frequencies, tokens: int) -> float:
+    def _of(self, frequencies: Frequencies, tokens: int) -> float:
         """The value of texts of so many tokens whose n-grams occur so often."""
 
     def _different_over(

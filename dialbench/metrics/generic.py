@@ -55,8 +55,8 @@ class GenericRate(MeanMetric):
     def values(self, texts: Texts) -> NDArray[np.float64]:
         """(responses,) 1 where the response is generic."""
         words = list(texts.words)
-        said = (" ".join(words[number] for number in text) for text in texts.responses.lists())
-        return np.fromiter(map(self._is_generic, said), np.float64, len(texts))
+        responses = (" ".join(words[number] for number in text) for text in texts.responses.lists())
+        return np.fromiter(map(self._is_generic, responses), np.float64, len(texts))
 
     def undefined_reason(self) -> str:
         """There is nothing to count."""
@@ -104,8 +104,8 @@ class Different(_OfWholeResponses):
     def __init__(self, tokenizer: str) -> None:
         super().__init__("different", tokenizer)
 
-    def _of(self, found: Frequencies, tokens: int) -> float:
-        return int(found[1].sum()) / tokens if tokens else math.nan
+    def _of(self, frequencies: Frequencies, tokens: int) -> float:
+        return int(frequencies[1].sum()) / tokens if tokens else math.nan
 
     def tally(self, statistics: Ragged, dialogues: NDArray[np.int64]) -> Tally:
         """Different responses, each taken as one n-gram, over all responses."""
@@ -125,8 +125,8 @@ class DuplicateRate(_OfWholeResponses):
     def __init__(self, tokenizer: str) -> None:
         super().__init__("duplicate-rate", tokenizer)
 
-    def _of(self, found: Frequencies, tokens: int) -> float:
-        counts, kinds = found
+    def _of(self, frequencies: Frequencies, tokens: int) -> float:
+        counts, kinds = frequencies
         return int((counts * kinds)[counts > 1].sum()) / tokens if tokens else math.nan
 
 

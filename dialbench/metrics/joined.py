@@ -42,7 +42,7 @@ class Factors:
 def mtld(texts: Ragged) -> float:
     """MTLD of joined texts that hold at least one token: the mean over both directions."""
     # Whole numbers before the only fraction, so that it rounds as in lexicalrichness.
-    counts = [len(found.parts) - 1 + found.parts[-1] for found in texts.once(both_ways)]
+    counts = [len(factors.parts) - 1 + factors.parts[-1] for factors in texts.once(both_ways)]
     # Where there is not even a part of a factor all tokens differ.
     return float(sum(len(texts.values) / (count or 1.0) for count in counts) / 2)
 

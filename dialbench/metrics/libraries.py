@@ -89,8 +89,8 @@ class BertModel(LibraryModel):
 
     def f1(self, responses: list[str], references: list[list[str]]) -> Floats:
         """(responses,) BERTScore F1 with the best reference; no text may be empty."""
-        _, _, found = self._scorer.score(responses, references)
-        return np.asarray(found.double().numpy())
+        _, _, f_scores = self._scorer.score(responses, references)
+        return np.asarray(f_scores.double().numpy())
 
     @cached_property
     def _scorer(self) -> Any:
@@ -133,8 +133,8 @@ class BertScore(MeanMetric):
             return np.full(len(texts), np.nan)
         scores = np.where(np.diff(texts.reference_offsets) > 0, 0.0, np.nan)
         references = _filled_references(texts)
-        said = np.flatnonzero(texts.responses.lengths).tolist()
-        places = [place for place in said if references[place]]
+        filled = np.flatnonzero(texts.responses.lengths).tolist()
+        places = [place for place in filled if references[place]]
         if places:
             responses = [texts.response_texts[place] for place in places]
             scores[places] = self._model.f1(responses, [references[place] for place in places])
@@ -211,12 +211,14 @@ class Mauve(Metric[Dense]):
         places = np.flatnonzero(there)
         if self._model is None or not len(places):
             return Dense(np.full((len(texts), 1), np.nan))
-        said = self._model.features([texts.response_texts[place] for place in places.tolist()])
-        wanted = self._model.features(
+        response_features = self._model.features(
+            [texts.response_texts[place] for place in places.tolist()]
+        )
+        reference_features = self._model.features(
             [texts.reference_texts[first] for first in owned[places].tolist()]
         )
-        features = np.full((len(texts), 2 * said.shape[1]), np.nan)
-        features[places] = np.hstack([said, wanted])
+        features = np.full((len(texts), 2 * response_features.shape[1]), np.nan)
+        features[places] = np.hstack([response_features, reference_features])
         return Dense(features)
 
     def score(self, statistics: Dense) -> float:
@@ -226,8 +228,10 @@ class Mauve(Metric[Dense]):
         from mauve import compute_mauve
 
         there = statistics.values[~np.isnan(statistics.values[:, 0])]
-        said, wanted = np.hsplit(there[np.lexsort(there.T)], 2)
-        return float(compute_mauve(p_features=wanted, q_features=said).mauve)
+        response_features, reference_features = np.hsplit(there[np.lexsort(there.T)], 2)
+        return float(
+            compute_mauve(p_features=reference_features, q_features=response_features).mauve
+        )
 
     def score_fast(self, statistics: Dense) -> float:
         """NaN: parts of a set have other clusters, so that intervals say nothing."""
@@ -253,11 +257,11 @@ class Mauve(Metric[Dense]):
 def _filled_references(texts: Texts) -> list[list[str]]:
     """Those references of each response that have a token, as they were written."""
     filled = [
-        said if length else ""
-        for said, length in zip(texts.reference_texts, texts.references.lengths, strict=True)
+        text if length else ""
+        for text, length in zip(texts.reference_texts, texts.references.lengths, strict=True)
     ]
     bounds = zip(texts.reference_offsets[:-1], texts.reference_offsets[1:], strict=True)
-    return [[said for said in filled[start:stop] if said] for start, stop in bounds]
+    return [[text for text in filled[start:stop] if text] for start, stop in bounds]
 
 
 METRICS = (

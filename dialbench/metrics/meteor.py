@@ -55,10 +55,10 @@ class Meteor(MeanMetric):
         for place, (response, count) in enumerate(
             zip(texts.responses.lists(), np.diff(texts.reference_offsets).tolist(), strict=True)
         ):
-            own = [words[number] for number in response]
+            words_of_response = [words[number] for number in response]
             for _ in range(count):
                 other = [words[number] for number in next(references)]
-                scores[place] = np.fmax(scores[place], _meteor(own, other))
+                scores[place] = np.fmax(scores[place], _meteor(words_of_response, other))
         return scores
 
     def undefined_reason(self) -> str:
@@ -81,9 +81,9 @@ def _words(texts: Texts, wordnet: WordNet) -> list[_Word]:
     stemmer = PorterStemmer()
     forms, stems = Interner(), Interner()
     numbers = [(forms[word.lower()], stems[stemmer.stem(word)]) for word in texts.words]
-    said = {numbers[word][1] for word in np.unique(texts.responses.values).tolist()}
+    response_words = {numbers[word][1] for word in np.unique(texts.responses.values).tolist()}
     synonyms = [
-        _synonyms(stem, stems, wordnet) if number in said else frozenset()
+        _synonyms(stem, stems, wordnet) if number in response_words else frozenset()
         for stem, number in stems.items()
     ]
     return [_Word(form, stem, synonyms[stem]) for form, stem in numbers]

@@ -129,9 +129,9 @@ def meteor_of(counts: NDArray[np.float64]) -> NDArray[np.float64]:
     content_matches, function_matches = (
         np.einsum("k,...kw->...w", _WEIGHTS, kinds[..., part]) for part in np.split(np.arange(4), 2)
     )
-    found = _DELTA * content_matches + (1 - _DELTA) * function_matches
+    weighted_matches = _DELTA * content_matches + (1 - _DELTA) * function_matches
     total = _DELTA * (lengths - function) + (1 - _DELTA) * function
-    precision, recall = np.moveaxis(_divided(found, total), -1, 0)
+    precision, recall = np.moveaxis(_divided(weighted_matches, total), -1, 0)
     mean = _divided(precision * recall, _ALPHA * precision + (1 - _ALPHA) * recall)
     penalty = _GAMMA * _divided(chunks, matched.mean(axis=-1)) ** _BETA
     return np.where(np.isnan(counts[..., 0]), np.nan, mean * (1 - penalty))

@@ -86,9 +86,9 @@ class Novelty(_AgainstTraining, MeanMetric):
         super().__init__("novelty", "novelty|unit:response", tokenizer, training, missing)
 
     def _compared(self, both: Ragged, turns: int) -> NDArray[np.float64]:
-        said = [tuple(text) for text in both.lists()]
-        known = {(), *said[:turns]}
-        return np.array([text not in known for text in said[turns:]], np.float64)
+        texts = [tuple(text) for text in both.lists()]
+        known = {(), *texts[:turns]}
+        return np.array([text not in known for text in texts[turns:]], np.float64)
 
     def undefined_reason(self) -> str:
         """What is missing."""

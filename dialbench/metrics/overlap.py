@@ -151,9 +151,9 @@ def _matches(texts: Texts, n: int) -> NDArray[np.int64]:
     codes = renumber(ngrams(Ragged.concatenate([texts.responses, texts.references]), n))
     kinds = int(codes.max(initial=0)) + 1
     counts = ngram_counts(texts.responses, n)
-    own, other = np.split(codes, [counts.sum()])
+    response_codes, other = np.split(codes, [counts.sum()])
     of_response = np.repeat(np.arange(len(texts)), counts)
-    keys, count = np.unique(of_response * kinds + own, return_counts=True)
+    keys, count = np.unique(of_response * kinds + response_codes, return_counts=True)
     in_references = _reference_counts(texts, n, other, kinds, keys)
     clipped = np.minimum(count, in_references)
     return np.bincount(keys // kinds, weights=clipped, minlength=len(texts)).astype(np.int64)
@@ -165,11 +165,11 @@ def _reference_counts(
     """(keys,) how often an n-gram of a response stands at most in one of its references."""
     of_reference = np.repeat(np.arange(len(texts.references)), ngram_counts(texts.references, n))
     pairs, count = np.unique(of_reference * kinds + codes, return_counts=True)
-    wanted = texts.owners[pairs // kinds] * kinds + pairs % kinds
-    place = np.searchsorted(keys, wanted)
-    found = np.flatnonzero(np.append(keys, -1)[place] == wanted)
+    reference_codes = texts.owners[pairs // kinds] * kinds + pairs % kinds
+    place = np.searchsorted(keys, reference_codes)
+    matches = np.flatnonzero(np.append(keys, -1)[place] == reference_codes)
     most = np.zeros(len(keys), np.int64)
-    np.maximum.at(most, place[found], count[found])
+    np.maximum.at(most, place[matches], count[matches])
     return most
 
 
@@ -234,8 +234,10 @@ class TokenF1(MeanMetric):
 
 def _ngram_f1(responses: Ragged, references: Ragged, n: int) -> NDArray[np.float64]:
     """(references,) F1 of each reference and the response of the same number."""
-    own, other = (ngram_counts(texts, n) for texts in (responses, references))
-    return _f1(common_ngrams(responses, references, n), own, other)
+    response_counts, reference_counts = (
+        ngram_counts(texts, n) for texts in (responses, references)
+    )
+    return _f1(common_ngrams(responses, references, n), response_counts, reference_counts)
 
 
 def _f1(
@@ -264,8 +266,8 @@ class RougeL(MeanMetric):
     def values(self, texts: Texts) -> NDArray[np.float64]:
         """(responses,) F1 with the best reference."""
         common = np.array(texts.once(_common_lengths), np.float64)
-        own = texts.responses.lengths[texts.owners]
-        return texts.best(_f1(common, own, texts.references.lengths))
+        response_lengths = texts.responses.lengths[texts.owners]
+        return texts.best(_f1(common, response_lengths, texts.references.lengths))
 
     def undefined_reason(self) -> str:
         """Nothing to compare with."""
@@ -289,10 +291,13 @@ class RougeLCoco(MeanMetric):
     def values(self, texts: Texts) -> NDArray[np.float64]:
         """(responses,) F of the best precision and recall."""
         common = np.array(texts.once(_common_lengths), np.float64)
-        own, other = texts.responses.lengths[texts.owners], texts.references.lengths
+        response_lengths, reference_lengths = (
+            texts.responses.lengths[texts.owners],
+            texts.references.lengths,
+        )
         precision, recall = (
             texts.best(np.divide(common, length, out=np.zeros(len(common)), where=length > 0))
-            for length in (own, other)
+            for length in (response_lengths, reference_lengths)
         )
         weighted = recall + 1.2**2 * precision
         both = (1 + 1.2**2) * precision * recall

@@ -118,7 +118,11 @@ class Shard:
         }
         paired = any(measure.kind == "pairs" for measure in measures.values())
         tokens = texts.paired if paired else _without_references(texts.responses)
-        numbers = {name: found for name, found in counted.items() if isinstance(found, Dense)}
+        numbers = {
+            name: statistics
+            for name, statistics in counted.items()
+            if isinstance(statistics, Dense)
+        }
         return cls(system, corpus, measures, ids, texts.dialogues, tokens, numbers)
 
     def __len__(self) -> int:
@@ -130,7 +134,7 @@ class Shard:
             ids=[self.ids[place] for place in index],
             dialogues=[self.dialogues[place] for place in index],
             texts=self.texts[index],
-            numbers={name: found[index] for name, found in self.numbers.items()},
+            numbers={name: statistics[index] for name, statistics in self.numbers.items()},
         )
 
     @classmethod
@@ -264,12 +268,12 @@ def _shard(header: _Header, arrays: Arrays) -> Shard:
         Ragged(arrays["references"], arrays["reference_offsets"], known),
         arrays["owned"],
     )
-    own = [name for name, measure in header.measures.items() if measure.kind == "numbers"]
-    numbers = {name: Dense(arrays[f"numbers/{name}"]) for name in own}
-    rows = {len(dialogues), len(texts), *(len(found) for found in numbers.values())}
+    numeric = [name for name, measure in header.measures.items() if measure.kind == "numbers"]
+    numbers = {name: Dense(arrays[f"numbers/{name}"]) for name in numeric}
+    rows = {len(dialogues), len(texts), *(len(statistics) for statistics in numbers.values())}
     if rows != {len(ids)}:
         raise ValueError("its arrays differ in length")
-    if any(found.values.ndim != 2 for found in numbers.values()):
+    if any(statistics.values.ndim != 2 for statistics in numbers.values()):
         raise ValueError("its numbers are not (responses, columns)")
     return Shard(header.system, header.corpus, header.measures, ids, dialogues, texts, numbers)
 

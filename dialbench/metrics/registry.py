@@ -101,7 +101,8 @@ def _same_but_for_resources(signature: str, bare: str) -> bool:
     """Whether two signatures agree in all that the second, made without resources, says."""
     fields = [text.split("|") for text in (signature, bare)]
     return len(fields[0]) == len(fields[1]) and all(
-        said == own or own.endswith(":missing") for said, own in zip(*fields, strict=True)
+        stored == bare_field or bare_field.endswith(":missing")
+        for stored, bare_field in zip(*fields, strict=True)
     )
 
 

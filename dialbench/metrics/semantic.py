@@ -94,8 +94,8 @@ class SentenceModel:
         Zeros where there is no turn.
         """
         turns = [[turn for turn in context if turn.strip()] for context in texts.contexts]
-        owners = np.repeat(np.arange(len(turns)), [len(own) for own in turns])
-        vectors = self._vectors([turn for own in turns for turn in own])
+        owners = np.repeat(np.arange(len(turns)), [len(turns_of_one) for turns_of_one in turns])
+        vectors = self._vectors([turn for turns_of_one in turns for turn in turns_of_one])
         sums = np.zeros((len(turns), vectors.shape[1]))
         np.add.at(sums, owners, vectors)
         return sums / np.maximum(np.bincount(owners, minlength=len(turns)), 1)[:, None]
@@ -171,8 +171,11 @@ class EmbeddingSentence(OfSentences, MeanMetric):
         """(responses,) likeness to the best reference."""
         if self._model is None or not len(texts.references):
             return np.full(len(texts), np.nan)
-        own, other = texts.once(self._model.responses), texts.once(self._model.references)
-        scores = (own[texts.owners] * other).sum(axis=1)
+        responses, references = (
+            texts.once(self._model.responses),
+            texts.once(self._model.references),
+        )
+        scores = (responses[texts.owners] * references).sum(axis=1)
         scores[texts.responses.lengths[texts.owners] == 0] = 0.0
         return texts.best(scores)
 
@@ -260,7 +263,7 @@ class Vendi(OfSentences):
         sums = np.stack([part.T @ part for part in parts])
         sizes = kept @ np.array([len(part) for part in parts])
         each = zip(kept, sizes.tolist(), strict=True)
-        return np.array([_effective_number(sums[own].sum(axis=0), size) for own, size in each])
+        return np.array([_effective_number(sums[rows].sum(axis=0), size) for rows, size in each])
 
     def count(self, statistics: Dense) -> int:
         """How many responses are not empty."""

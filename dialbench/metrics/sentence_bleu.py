@@ -239,7 +239,7 @@ class _Unions:
         orders = range(1, highest + 1)
         rivals = [_Rivals.of(texts, n, groups, count) for n in orders]
         ngrams = np.stack([ngram_counts(texts, n) for n in orders], axis=1)
-        matches = ngrams - np.stack([own.alone for own in rivals], axis=1)
+        matches = ngrams - np.stack([rival.alone for rival in rivals], axis=1)
         totals, lengths = np.maximum(ngrams, 1), texts.lengths
         closest = _closest_of_others(lengths, np.zeros_like(lengths))
         values = _smoothed_by(0.1, lengths, closest, matches, totals)
@@ -255,7 +255,7 @@ class _Unions:
         if count.sum() < 2:
             return math.nan
         closest = _table(count)
-        alone = [own.left_alone(chosen) for own in self.rivals]
+        alone = [rival.left_alone(chosen) for rival in self.rivals]
         moved = (closest != _table(self.by_length.sum(axis=0))) & (count > 0)
         changed = np.unique(np.concatenate([*alone, *self._of_lengths(moved, chosen)]))
         matches = self.matches[changed]

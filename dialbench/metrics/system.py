@@ -84,8 +84,8 @@ def _fact(name: str, missing: str) -> Callable[[Result, Responses], tuple[float,
 
 def _over(result: Result) -> str:
     """What a likelihood is over: only values over the same compare."""
-    said = {"V": result.facts.get("vocabulary"), "within": result.facts.get("likelihood_within")}
-    return "|".join(f"{name}:{value}" for name, value in said.items() if value)
+    facts = {"V": result.facts.get("vocabulary"), "within": result.facts.get("likelihood_within")}
+    return "|".join(f"{name}:{value}" for name, value in facts.items() if value)
 
 
 def _size(name: str, title: str) -> SystemMetric:

@@ -50,8 +50,8 @@ class CachedJudge:
         )
         for start in range(0, len(new), _PORTION):
             portion = new[start : start + _PORTION]
-            found = self._judge([asked[key] for key in portion])
-            self._known.update(zip(portion, found, strict=True))
+            probabilities = self._judge([asked[key] for key in portion])
+            self._known.update(zip(portion, probabilities, strict=True))
             self._write()
         values = [self._known[key] for key in keys]
         return np.array(values, np.float32).reshape(len(keys), len(LABELS))

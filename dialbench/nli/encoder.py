@@ -36,8 +36,8 @@ class Layer(nn.Module):
     def forward(self, x: Tensor, memory: Tensor, seen: Tensor | None) -> Tensor:
         """The first tokens `x` (B, Q, H) of `memory` (B, T, H), which all look at all of it."""
         q, k, v = map(_split, (self.query(x), self.key(memory), self.value(memory)))
-        found = _attend(q, k, v, seen)  # (B, heads, Q, H / heads)
-        x = self.attention_norm(x + self.output(found.transpose(1, 2).flatten(2)))
+        attended = _attend(q, k, v, seen)  # (B, heads, Q, H / heads)
+        x = self.attention_norm(x + self.output(attended.transpose(1, 2).flatten(2)))
         return cast(Tensor, self.norm(x + self.narrow(F.gelu(self.widen(x)))))
 
 
@@ -83,12 +83,12 @@ class CrossEncoder(nn.Module):
     @classmethod
     def of(cls, file: Path) -> CrossEncoder:
         """The encoder with the weights of a BERT of these sizes; the classifier is drawn."""
-        own = cls()
+        encoder = cls()
         tensors = load_file(file)
-        names = {name for name in own.state_dict() if not name.startswith("classifier.")}
-        found = {name: tensors[library_name(name)] for name in names}
-        own.load_state_dict(found, strict=False)
-        return own
+        names = {name for name in encoder.state_dict() if not name.startswith("classifier.")}
+        renamed = {name: tensors[library_name(name)] for name in names}
+        encoder.load_state_dict(renamed, strict=False)
+        return encoder
 
 
 _NAMES = {

@@ -68,15 +68,15 @@ class Classifier:
     @torch.no_grad()
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
         """(pairs, 3) probabilities of entailment, neutral and contradiction."""
-        found = np.zeros((len(pairs), len(LABELS)), np.float32)
+        probabilities = np.zeros((len(pairs), len(LABELS)), np.float32)
         encoded = self._encoded(pairs)
         for rows in _batches([len(ids) for ids in encoded["input_ids"]]):
             batch = self._tokenizer.pad(
                 {name: [values[i] for i in rows] for name, values in encoded.items()},
                 return_tensors="pt",
             )
-            found[rows] = self._logits(**batch)[:, self._order].softmax(-1).numpy()
-        return found
+            probabilities[rows] = self._logits(**batch)[:, self._order].softmax(-1).numpy()
+        return probabilities
 
     def _encoded(self, pairs: Sequence[tuple[str, str]]) -> dict[str, list[list[int]]]:
         if not pairs:
@@ -109,7 +109,7 @@ def order_of(labels: dict[int, str], *, where: str) -> list[int]:
         [place for place, label in labels.items() if label.lower().startswith(stem)]
         for stem in ("entail", "neutral", "contradict")
     ]
-    if len(labels) != len(LABELS) or any(len(found) != 1 for found in places):
+    if len(labels) != len(LABELS) or any(len(indices) != 1 for indices in places):
         raise InputError(
             f"the labels are {', '.join(labels.values())}, not {', '.join(LABELS)}",
             where=where,
@@ -120,8 +120,10 @@ def order_of(labels: dict[int, str], *, where: str) -> list[int]:
 
 def require_sane(judge: Judge, *, where: str) -> None:
     """Raises InputError unless three plain pairs come out right; wrong label orders exist."""
-    found = judge([(premise, hypothesis) for premise, hypothesis, _ in KNOWN])
-    for (premise, hypothesis, label), probabilities in zip(KNOWN, found, strict=True):
+    probabilities_of_pairs = judge([(premise, hypothesis) for premise, hypothesis, _ in KNOWN])
+    for (premise, hypothesis, label), probabilities in zip(
+        KNOWN, probabilities_of_pairs, strict=True
+    ):
         said = LABELS[int(probabilities.argmax())]
         if said != label:
             raise InputError(

@@ -39,7 +39,7 @@ def compared(
     if error := mismatch(source, base):
         raise error
     a, b = (read(side.responses(), metrics) for side in (source, base))
-    found: dict[str, dict[str, Any]] = {}
+    differences: dict[str, dict[str, Any]] = {}
     for metric in metrics:
         x, y = (_score(metric, side) for side in (a, b))
         result = compare(x, y, FORMULAS).plain()
@@ -49,8 +49,8 @@ def compared(
             result["reason"] = _missing_reason((source.path, x.reason), (base.path, y.reason))
         elif result["p"] is None:
             result["reason"] = "the metric says nothing of parts of a set, which tests need"
-        found[metric.name] = result
-    return found
+        differences[metric.name] = result
+    return differences
 
 
 def _score(metric: Metric[Any], texts: Texts) -> Score:

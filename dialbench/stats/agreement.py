@@ -22,11 +22,11 @@ class Agreement:
     """A coefficient of agreement.
 
     Attributes:
-        value: 1 = always alike, 0 = as alike as chance makes it; NaN where all votes are equal,
-            so that chance alone agrees.
+        value: 1 = always equal, 0 = as often as by chance; NaN where all judgements are equal, so
+            that chance alone agrees.
         interval: 95 % over items; None where it cannot be had, as where leaving out one item
-            leaves votes that are all equal.
-        observed: share of pairs of votes on one item that are equal, in [0, 1].
+            leaves judgements that are all equal.
+        observed: share of pairs of judgements on one item that are equal, in [0, 1].
         items: how many items it rests on.
     """
 
@@ -37,79 +37,79 @@ class Agreement:
 
 
 def fleiss_kappa(ratings: ArrayLike) -> Agreement:
-    """Fleiss' kappa (1971): every item has equally many votes, by any judges.
+    """Fleiss' kappa (1971): every item has equally many judgements, by any judges.
 
     Args:
         ratings: (items, raters) categories, as numbers or strings.
 
     Raises:
-        ValueError: a vote is missing, or there are fewer than two raters or no items.
+        ValueError: a judgement is missing, or there are fewer than two raters or no items.
     """
-    votes = _votes(ratings)
-    _complete(votes, "Fleiss' kappa")
-    counts = votes.sum(axis=1)
-    raters = votes.shape[1]
-    alike = ((counts**2).sum(axis=1) - raters) / (raters * (raters - 1))
-    return _agreement(_beyond_chance, np.concatenate([_column(alike), counts / raters], axis=1))
+    judgements = _one_hot(ratings)
+    _complete(judgements, "Fleiss' kappa")
+    counts = judgements.sum(axis=1)
+    raters = judgements.shape[1]
+    agreeing = ((counts**2).sum(axis=1) - raters) / (raters * (raters - 1))
+    return _agreement(_beyond_chance, np.concatenate([_column(agreeing), counts / raters], axis=1))
 
 
 def cohen_kappa(ratings: ArrayLike) -> Agreement:
     """Cohen's kappa (1960) of two raters; of more, the mean over pairs of raters.
 
-    Two raters who both gave one and the same vote throughout have none, and are left out of the
-    mean. There is no interval where leaving out one item would leave out further pairs.
+    Two raters who both gave one and the same judgement throughout have none, and are left out of
+    the mean. There is no interval where leaving out one item would leave out further pairs.
 
     Args:
         ratings: (items, raters) categories, as numbers or strings; a column is a judge.
 
     Raises:
-        ValueError: a vote is missing, or there are fewer than two raters or no items.
+        ValueError: a judgement is missing, or there are fewer than two raters or no items.
     """
-    votes = _votes(ratings)
-    _complete(votes, "Cohen's kappa")
-    items, raters, kinds = votes.shape
+    judgements = _one_hot(ratings)
+    _complete(judgements, "Cohen's kappa")
+    items, raters, kinds = judgements.shape
     pairs = np.array(list(combinations(range(raters), 2)))
-    shared = votes[:, pairs[:, 0]] * votes[:, pairs[:, 1]]
-    alike = shared.sum(axis=2)
+    shared = judgements[:, pairs[:, 0]] * judgements[:, pairs[:, 1]]
+    agreeing = shared.sum(axis=2)
     varied = shared.sum(axis=0).max(axis=1) < items
     if not varied.any():
-        return Agreement(np.nan, None, float(alike.mean()), items)
-    one, other = (votes[:, side] for side in pairs[varied].T)
-    told = one.shape[1]
+        return Agreement(np.nan, None, float(agreeing.mean()), items)
+    one, other = (judgements[:, side] for side in pairs[varied].T)
+    pair_count = one.shape[1]
 
     def kappa(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        count, observed, marginals = np.split(sums, [1, 1 + told], axis=-1)
-        shape = (*sums.shape[:-1], 2, told, kinds)
+        count, observed, marginals = np.split(sums, [1, 1 + pair_count], axis=-1)
+        shape = (*sums.shape[:-1], 2, pair_count, kinds)
         first, second = np.moveaxis(marginals.reshape(shape), -3, 0)
         expected = (first * second).sum(axis=-1) / count**2
         return np.asarray(_ratio(observed / count - expected, 1 - expected).mean(axis=-1))
 
     each = np.ones((items, 1))
     marginals = np.stack([one, other], axis=1).reshape(items, -1)
-    sums = np.concatenate([each, alike[:, varied], marginals], axis=1)
-    found = _agreement(kappa, sums)
-    return Agreement(found.value, found.interval, float(alike.mean()), items)
+    sums = np.concatenate([each, agreeing[:, varied], marginals], axis=1)
+    agreement = _agreement(kappa, sums)
+    return Agreement(agreement.value, agreement.interval, float(agreeing.mean()), items)
 
 
 def krippendorff_alpha(
     ratings: ArrayLike, level: Literal["nominal", "ordinal"] = "nominal"
 ) -> Agreement:
-    """Krippendorff's alpha (2011), which lets votes be missing.
+    """Krippendorff's alpha (2011), which lets judgements be missing.
 
     Args:
-        ratings: (items, raters) categories; NaN or None where a judge gave no vote. Items with
-            fewer than two votes say nothing and are left out.
-        level: "ordinal" weighs a disagreement by how many votes lie between the two categories,
-            in ascending order.
+        ratings: (items, raters) categories; NaN or None where a judge gave none. Items with fewer
+            than two judgements say nothing and are left out.
+        level: "ordinal" weighs a disagreement by how many judgements lie between the two
+            categories, in ascending order.
 
     Raises:
-        ValueError: no item has two votes.
+        ValueError: no item has two judgements.
     """
-    votes = _votes(ratings)
-    votes = votes[votes.sum(axis=(1, 2)) > 1]
-    if not len(votes):
-        raise ValueError("no item has two votes to compare")
-    counts = votes.sum(axis=1)
+    judgements = _one_hot(ratings)
+    judgements = judgements[judgements.sum(axis=(1, 2)) > 1]
+    if not len(judgements):
+        raise ValueError("no item has two judgements to compare")
+    counts = judgements.sum(axis=1)
     kinds = counts.shape[1]
     pairs = counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(kinds)
     pairs /= (counts.sum(axis=1) - 1)[:, None, None]
@@ -117,14 +117,16 @@ def krippendorff_alpha(
     def alpha(sums: NDArray[np.float64]) -> NDArray[np.float64]:
         table = sums.reshape(*sums.shape[:-1], kinds, kinds)
         totals = table.sum(axis=-1)
-        apart = _distances(totals, level)
+        distance = _distances(totals, level)
         n = totals.sum(axis=-1)
-        expected = (totals[..., :, None] * totals[..., None, :] * apart).sum(axis=(-2, -1))
-        return 1 - _ratio((n - 1) * (table * apart).sum(axis=(-2, -1)), expected)
+        expected = (totals[..., :, None] * totals[..., None, :] * distance).sum(axis=(-2, -1))
+        return 1 - _ratio((n - 1) * (table * distance).sum(axis=(-2, -1)), expected)
 
-    found = _agreement(alpha, pairs.reshape(len(pairs), -1))
+    agreement = _agreement(alpha, pairs.reshape(len(pairs), -1))
     table = pairs.sum(axis=0)
-    return Agreement(found.value, found.interval, float(np.trace(table) / table.sum()), found.items)
+    return Agreement(
+        agreement.value, agreement.interval, float(np.trace(table) / table.sum()), agreement.items
+    )
 
 
 def _distances(totals: NDArray[np.float64], level: str) -> NDArray[np.float64]:
@@ -150,32 +152,32 @@ def _agreement(function: Function, sums: NDArray[np.float64]) -> Agreement:
 
 
 def _ratio(part: Any, whole: Any) -> NDArray[np.float64]:
-    """NaN where `whole` is 0 up to rounding: all votes are equal."""
+    """NaN where `whole` is 0 up to rounding: all judgements are equal."""
     whole = np.asarray(whole, dtype=np.float64)
     quotient = np.full(whole.shape, np.nan)
     np.divide(part, whole, out=quotient, where=whole > 1e-12)
     return quotient
 
 
-def _votes(ratings: ArrayLike) -> NDArray[np.float64]:
+def _one_hot(ratings: ArrayLike) -> NDArray[np.float64]:
     """(items, raters, categories) 1 where the rater chose the category; ascending categories."""
     table = np.asarray(ratings, dtype=object)
     if table.ndim != 2 or not len(table) or table.shape[1] < 2:
         raise ValueError("ratings must be (items, raters) with at least one item and two raters")
     # NaN is the one value that differs from itself.
-    missing = np.array([vote is None or vote != vote for vote in table.ravel()])
+    missing = np.array([judgement is None or judgement != judgement for judgement in table.ravel()])
     places = np.flatnonzero(~missing)
     names = sorted({table.ravel()[place] for place in places})
     number = {name: place for place, name in enumerate(names)}
-    votes = np.zeros((table.size, len(names)))
-    votes[places, [number[table.ravel()[place]] for place in places]] = 1
-    return votes.reshape(*table.shape, len(names))
+    judgements = np.zeros((table.size, len(names)))
+    judgements[places, [number[table.ravel()[place]] for place in places]] = 1
+    return judgements.reshape(*table.shape, len(names))
 
 
-def _complete(votes: NDArray[np.float64], name: str) -> None:
-    if not votes.any(axis=2).all():
+def _complete(judgements: NDArray[np.float64], name: str) -> None:
+    if not judgements.any(axis=2).all():
         raise ValueError(
-            f"{name} needs a vote of every rater on every item; Krippendorff's alpha does not"
+            f"{name} needs a judgement of every rater on every item; Krippendorff's alpha does not"
         )
 
 

@@ -193,10 +193,10 @@ def _over_runs(ours: Sequence[Score], base: Sequence[Score]) -> Test | None:
 
 def _jackknifed(ours: Sequence[Score], base: Sequence[Score]) -> Crossed | None:
     sides = [[pseudo_values(score) for score in side] for side in (ours, base)]
-    mine, theirs = ([found for found in side if found is not None] for side in sides)
+    mine, theirs = ([values for values in side if values is not None] for side in sides)
     if len(mine) < len(ours) or len(theirs) < len(base):
         return None
-    if len({found.shares.tobytes() for found in (*mine, *theirs)}) != 1:
+    if len({values.shares.tobytes() for values in (*mine, *theirs)}) != 1:
         return None
     return difference_over_seeds(mine, theirs)
 

@@ -20,8 +20,8 @@ def mean_difference(a: ArrayLike, b: ArrayLike, dialogues: ArrayLike | None = No
         b: (n,) values of the other for the same contexts; pairs with a NaN are left out.
         dialogues: (n,) the dialogue of each pair; None takes pairs as independent.
     """
-    found = mean_gap(a, b, dialogues)
-    return Estimate(found.mean, found.interval)
+    gap = mean_gap(a, b, dialogues)
+    return Estimate(gap.mean, gap.interval)
 
 
 def standardised_difference(

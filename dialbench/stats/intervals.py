@@ -71,8 +71,12 @@ def _of_share(
     values: NDArray[np.float64], dialogues: ArrayLike | None, bounds: Bounds
 ) -> Interval | None:
     low, high = bounds
-    found = share_of(ClusteredMean.of((values - low) / (high - low), dialogues)).interval
-    return None if found is None else (low + (high - low) * found[0], low + (high - low) * found[1])
+    interval = share_of(ClusteredMean.of((values - low) / (high - low), dialogues)).interval
+    return (
+        None
+        if interval is None
+        else (low + (high - low) * interval[0], low + (high - low) * interval[1])
+    )
 
 
 def _carried_by(values: NDArray[np.float64], dialogues: ArrayLike | None, bounds: Bounds) -> float:
@@ -81,8 +85,8 @@ def _carried_by(values: NDArray[np.float64], dialogues: ArrayLike | None, bounds
     of = matching(dialogues, len(values))[there]
     fewest = np.inf
     for bound in filter(np.isfinite, bounds):
-        (apart,) = sums_by(of, np.abs(values[there] - bound)[:, None]).T
-        fewest = min(fewest, float(apart.sum() ** 2 / np.square(apart).sum()))
+        (distances,) = sums_by(of, np.abs(values[there] - bound)[:, None]).T
+        fewest = min(fewest, float(distances.sum() ** 2 / np.square(distances).sum()))
     return fewest
 
 
@@ -189,8 +193,8 @@ class Jackknife:
         kept = np.ones((count + len(pairs), count), dtype=bool)
         kept[np.arange(count), np.arange(count)] = False
         kept[count + np.arange(len(pairs))[:, None], pairs] = False
-        found = subsets(kept)
-        return cls(value, shares, found[:count], found[count:])
+        values_of_subsets = subsets(kept)
+        return cls(value, shares, values_of_subsets[:count], values_of_subsets[count:])
 
     @property
     def pseudo_values(self) -> PseudoValues:
@@ -226,10 +230,10 @@ class Jackknife:
         everything = [moved.value, *moved.without, *moved.without_pairs]
         if not np.isfinite(everything).all():
             return None
-        found = moved.pseudo_values
-        if found.degrees < FEWEST_DEGREES or not found.variance:
+        pseudo_values = moved.pseudo_values
+        if pseudo_values.degrees < FEWEST_DEGREES or not pseudo_values.variance:
             return None
-        reach = float(student.ppf(0.975, found.degrees)) * math.sqrt(found.variance)
+        reach = float(student.ppf(0.975, pseudo_values.degrees)) * math.sqrt(pseudo_values.variance)
         return scale.back(moved.value - reach), scale.back(moved.value + reach)
 
 

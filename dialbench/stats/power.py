@@ -50,13 +50,13 @@ def dialogues_needed(
         The number, at least 2. None where there is no difference to find, or no telling how
         much dialogues differ.
     """
-    found = mean_gap(a, b, dialogues)
-    wanted = found.mean if difference is None else difference
-    if found.clusters < 2 or not wanted:
+    gap = mean_gap(a, b, dialogues)
+    expected = gap.mean if difference is None else difference
+    if gap.clusters < 2 or not expected:
         return None
-    if not found.variance:
+    if not gap.variance:
         return 2
-    return _least(abs(wanted) / math.sqrt(found.variance * found.clusters), target, alpha)
+    return _least(abs(expected) / math.sqrt(gap.variance * gap.clusters), target, alpha)
 
 
 def _least(effect: float, target: float, alpha: float) -> int | None:

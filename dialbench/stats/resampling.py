@@ -196,10 +196,10 @@ class _Kind:
 
     def _followed(self, table: Words) -> NDArray[np.int64]:
         """(lanes,) how many of the n-grams with several holders are in; `table` says which are."""
-        found = np.zeros(table.shape[1] * _LANES, np.int64)
+        counts = np.zeros(table.shape[1] * _LANES, np.int64)
         for start in range(0, len(self.starts) - 1, _NGRAMS):
-            found += self._in_block(self.starts[start : start + _NGRAMS + 1], table)
-        return found
+            counts += self._in_block(self.starts[start : start + _NGRAMS + 1], table)
+        return counts
 
     def _in_block(self, starts: NDArray[np.int64], table: Words) -> NDArray[np.int64]:
         sizes = np.diff(starts)

@@ -42,8 +42,8 @@ def bca(
     without = function(total - sums)
     if np.isnan(value) or np.isnan(samples).any() or np.isnan(without).any():
         return None
-    apart = gap(samples, value)
-    below = np.mean(apart < 0) + np.mean(apart == 0) / 2
+    gaps = gap(samples, value)
+    below = np.mean(gaps < 0) + np.mean(gaps == 0) / 2
     bias = ndtri(np.clip(below, 0.5 / resamples, 1 - 0.5 / resamples))
     reach = bias + ndtri(np.array([0.025, 0.975]))
     levels = ndtr(bias + reach / (1 - _acceleration(without) * reach))
@@ -73,8 +73,8 @@ def _samples(sums: NDArray[np.float64], resamples: int, seed: int) -> Iterator[N
     step = max(1, _BLOCK // count)
     for start in range(0, resamples, step):
         part = min(step, resamples - start)
-        drawn = generator.integers(count, size=(part, count)) + count * np.arange(part)[:, None]
-        times = np.bincount(drawn.ravel(), minlength=part * count).reshape(part, count)
+        rows = generator.integers(count, size=(part, count)) + count * np.arange(part)[:, None]
+        times = np.bincount(rows.ravel(), minlength=part * count).reshape(part, count)
         yield times @ sums
 
 

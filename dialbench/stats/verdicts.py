@@ -18,8 +18,8 @@ class Verdicts:
     """Shares of wins, ties and losses; they add to 1.
 
     Attributes:
-        verdicts: how many votes, or items with one verdict each, the shares are of.
-        items: how many items had a vote.
+        verdicts: how many judgements, or items with one verdict each, the shares are of.
+        items: how many items had a judgement.
     """
 
     win: Estimate
@@ -29,34 +29,34 @@ class Verdicts:
     items: int
 
 
-def by_vote(votes: ArrayLike) -> Verdicts:
-    """Shares of all votes of all raters.
+def by_judgement(judgements: ArrayLike) -> Verdicts:
+    """Shares of all judgements of all raters.
 
-    Votes on one item depend on each other; the intervals take that into account.
+    Judgements on one item depend on each other; the intervals take that into account.
 
     Args:
-        votes: (items, raters) 1 where the system won, 0 for a tie, -1 where it lost, NaN where
-            a rater did not vote.
+        judgements: (items, raters) 1 where the system won, 0 for a tie, -1 where it lost, NaN where
+            a rater did not judgement.
 
     Raises:
-        ValueError: another number stands among the votes, or there is no vote.
+        ValueError: another number stands among the judgements, or there is no judgement.
     """
-    table = _checked(votes)
+    table = _checked(judgements)
     item = np.broadcast_to(np.arange(len(table))[:, None], table.shape)
     there = ~np.isnan(table)
     return _verdicts(table[there], item[there])
 
 
-def by_item(votes: ArrayLike) -> Verdicts:
+def by_item(judgements: ArrayLike) -> Verdicts:
     """Shares of items: the verdict that all raters of an item share, a tie where they differ.
 
     Args:
-        votes: as for `by_vote`.
+        judgements: as for `by_judgement`.
 
     Raises:
-        ValueError: as `by_vote`.
+        ValueError: as `by_judgement`.
     """
-    table = _checked(votes)
+    table = _checked(judgements)
     table = table[~np.isnan(table).all(axis=1)]
     low, high = np.nanmin(table, axis=1), np.nanmax(table, axis=1)
     return _verdicts(np.where(low == high, low, 0.0), np.arange(len(table)))
@@ -77,27 +77,27 @@ def wilson(share: float, n: float) -> Interval | None:
     return (0.0 if share == 0 else max(low, 0.0)), (1.0 if share == 1 else min(high, 1.0))
 
 
-def share_of(found: ClusteredMean) -> Estimate:
-    """A share with Wilson's interval for as many votes as would be as sure if independent."""
-    return Estimate(found.mean, wilson(found.mean, _effective_size(found)))
+def share_of(mean: ClusteredMean) -> Estimate:
+    """A share with Wilson's interval for as many judgements as would be as sure if independent."""
+    return Estimate(mean.mean, wilson(mean.mean, _effective_size(mean)))
 
 
-def _effective_size(found: ClusteredMean) -> float:
+def _effective_size(mean: ClusteredMean) -> float:
     """How many independent yes-or-no values would give the mean this variance."""
-    if np.isnan(found.variance) or not found.variance:
-        return float(found.clusters)
-    return found.mean * (1 - found.mean) / found.variance
+    if np.isnan(mean.variance) or not mean.variance:
+        return float(mean.clusters)
+    return mean.mean * (1 - mean.mean) / mean.variance
 
 
-def _checked(votes: ArrayLike) -> NDArray[np.float64]:
-    table = np.asarray(votes, dtype=np.float64)
+def _checked(judgements: ArrayLike) -> NDArray[np.float64]:
+    table = np.asarray(judgements, dtype=np.float64)
     if table.ndim != 2 or not np.isin(table[~np.isnan(table)], (-1, 0, 1)).all():
-        raise ValueError("votes must be (items, raters) of 1 (win), 0 (tie), -1 (loss) or NaN")
+        raise ValueError("judgements must be (items, raters) of 1 (win), 0 (tie), -1 (loss) or NaN")
     if np.isnan(table).all():
-        raise ValueError("there is no vote")
+        raise ValueError("there is no judgement")
     return table
 
 
-def _verdicts(votes: NDArray[np.float64], items: NDArray[np.intp]) -> Verdicts:
-    win, tie, loss = (share_of(ClusteredMean.of(votes == kind, items)) for kind in (1, 0, -1))
-    return Verdicts(win, tie, loss, len(votes), len(np.unique(items)))
+def _verdicts(judgements: NDArray[np.float64], items: NDArray[np.intp]) -> Verdicts:
+    win, tie, loss = (share_of(ClusteredMean.of(judgements == kind, items)) for kind in (1, 0, -1))
+    return Verdicts(win, tie, loss, len(judgements), len(np.unique(items)))

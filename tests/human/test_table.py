@@ -83,8 +83,8 @@ def test_shares_and_kappa_stand_beside_the_printed_ones() -> None:
 
 
 def test_alpha_of_all_judgements_of_a_criterion_lets_judges_take_turns() -> None:
-    # Pairs on one example: ww, wl, ll. Of six votes three are wins; 2/6 of the ordered pairs
-    # differ, by chance 18/30 would. The last example has one vote, which says nothing.
+    # Pairs on one example: ww, wl, ll. Of six judgements three are wins; 2/6 of the ordered pairs
+    # differ, by chance 18/30 would. The last example has one judgement, which says nothing.
     one = judgements(["ww-", "w-l"], "PaRaFormer_N", "Seq2seq", "Fluency")
     other = judgements(["-ll", "w--"], "PaRaFormer_N", "CVAE", "Fluency")
     lonely = judgements(["w--"], "PaRaFormer_N", "CVAE", "Diversity")

@@ -67,16 +67,16 @@ def test_krippendorff_printed_example():
     nominal, ordinal = krippendorff_alpha(PRINTED), krippendorff_alpha(PRINTED, "ordinal")
     assert nominal.value == pytest.approx(0.743, abs=5e-4)
     assert ordinal.value == pytest.approx(0.815, abs=5e-4)
-    assert nominal.items == ordinal.items == 11  # one unit has a single vote
+    assert nominal.items == ordinal.items == 11  # one unit has a single judgement
 
 
 def by_counting(ratings, level):
-    """Krippendorff's alpha as its definition reads, vote by vote."""
+    """Krippendorff's alpha as its definition reads, judgement by judgement."""
     units = [[v for v in row if v == v] for row in ratings]
     units = [unit for unit in units if len(unit) > 1]
-    votes = [v for unit in units for v in unit]
-    names = sorted(set(votes))
-    n = {name: votes.count(name) for name in names}
+    judgements = [v for unit in units for v in unit]
+    names = sorted(set(judgements))
+    n = {name: judgements.count(name) for name in names}
 
     def apart(c, k):
         if level == "nominal":
@@ -87,13 +87,13 @@ def by_counting(ratings, level):
     within = sum(
         sum(apart(c, k) for c, k in permutations(unit, 2)) / (len(unit) - 1) for unit in units
     )
-    between = sum(apart(c, k) for c, k in permutations(votes, 2))
-    return 1 - (len(votes) - 1) * within / between
+    between = sum(apart(c, k) for c, k in permutations(judgements, 2))
+    return 1 - (len(judgements) - 1) * within / between
 
 
 @pytest.mark.parametrize("level", ["nominal", "ordinal"])
 @pytest.mark.parametrize("seed", range(4))
-def test_krippendorff_by_counting_with_missing_votes(seed, level):
+def test_krippendorff_by_counting_with_missing_judgements(seed, level):
     ratings = judged(rng(seed), 20, 4, kinds=4).astype(float)
     ratings[rng(seed + 10).random(ratings.shape) < 0.3] = np.nan
     found = krippendorff_alpha(ratings, level)
@@ -145,15 +145,15 @@ def test_perfect_agreement_has_an_interval_without_width(coefficient, raters):
 @pytest.mark.parametrize("coefficient", ALL)
 @pytest.mark.parametrize("ratings", [[[1, 1], [2, 2]], [[1, 1]] * 9 + [[2, 2]]])
 def test_there_is_no_interval_where_one_item_carries_all(coefficient, ratings):
-    # Without the last item all votes are equal, and there is no coefficient to leave it out of.
+    # Without the last item all judgements are equal, so there is no coefficient to leave it out of.
     found = coefficient(ratings)
     assert (found.value, found.interval) == (1.0, None)
 
 
 @pytest.mark.parametrize("coefficient", [fleiss_kappa, cohen_kappa])
 @pytest.mark.parametrize("missing", [np.nan, None])
-def test_a_missing_vote_is_refused_where_it_cannot_be(coefficient, missing):
-    with pytest.raises(ValueError, match="needs a vote of every rater on every item"):
+def test_a_missing_judgement_is_refused_where_it_cannot_be(coefficient, missing):
+    with pytest.raises(ValueError, match="needs a judgement of every rater on every item"):
         coefficient([["a", "b"], ["a", missing]])
 
 
@@ -164,15 +164,15 @@ def test_what_cannot_agree_is_refused(coefficient, ratings):
         coefficient(ratings)
 
 
-def test_items_with_one_vote_do_not_count():
-    with pytest.raises(ValueError, match="no item has two votes"):
+def test_items_with_one_judgement_do_not_count():
+    with pytest.raises(ValueError, match="no item has two judgements"):
         krippendorff_alpha([[1, None], [None, 2]])
 
 
 @pytest.mark.parametrize("coefficient", ALL)
 def test_coverage(coefficient):
     generator = rng(3)
-    # Two votes agree if both are the item's own (0.6 * 0.6), else by chance.
+    # Two judgements agree if both are the item's own (0.6 * 0.6), else by chance.
     true, held, trials = 0.36, 0, 500
     for _ in range(trials):
         low, high = coefficient(judged(generator, 80, 3)).interval

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dialbench.stats.verdicts import by_item, by_vote, wilson
+from dialbench.stats.verdicts import by_item, by_judgement, wilson
 
 WIN, TIE, LOSS, NONE = 1, 0, -1, np.nan
 VOTES = [[WIN, WIN, TIE], [LOSS, LOSS, LOSS], [WIN, NONE, WIN], [TIE, NONE, NONE]]
@@ -25,8 +25,8 @@ def test_wilson_without_observations_and_at_its_ends():
     assert wilson(1.0, 7)[1] == 1.0
 
 
-def test_votes_by_hand():
-    found = by_vote(VOTES)
+def test_judgements_by_hand():
+    found = by_judgement(VOTES)
     shares = [found.win.value, found.tie.value, found.loss.value]
     assert shares == pytest.approx([4 / 9, 2 / 9, 3 / 9])
     assert (found.verdicts, found.items) == (9, 4)
@@ -40,36 +40,40 @@ def test_raters_who_differ_make_a_tie():
 
 
 def test_one_verdict_an_item_has_the_plain_wilson_interval_nearly():
-    votes = np.repeat([WIN, TIE, LOSS], [50, 30, 20])[:, None]
-    found = by_vote(votes)
-    assert found == by_item(votes)
+    judgements = np.repeat([WIN, TIE, LOSS], [50, 30, 20])[:, None]
+    found = by_judgement(judgements)
+    assert found == by_item(judgements)
     # The variance is estimated with n - 1, hence an item's worth of difference.
     assert found.win.interval == pytest.approx(wilson(0.5, 99))
 
 
-def test_equal_votes_of_five_raters_are_worth_one():
-    votes = np.random.default_rng(0).integers(-1, 2, size=(80, 1))
-    one, five = by_vote(votes), by_vote(np.repeat(votes, 5, axis=1))
+def test_equal_judgements_of_five_raters_are_worth_one():
+    judgements = np.random.default_rng(0).integers(-1, 2, size=(80, 1))
+    one, five = by_judgement(judgements), by_judgement(np.repeat(judgements, 5, axis=1))
     assert five.win.interval == pytest.approx(one.win.interval)
     assert five.verdicts == 5 * one.verdicts
 
 
-def test_items_that_are_voted_on_alike_are_as_many_votes_as_items():
-    # A third of each item's votes is no binary number: rounding must not pass for knowledge.
-    found = by_vote([[WIN, LOSS, LOSS]] * 10)
+def test_items_that_are_voted_on_alike_are_as_many_judgements_as_items():
+    # A third of each item's judgements is no binary number: rounding must not pass for knowledge.
+    found = by_judgement([[WIN, LOSS, LOSS]] * 10)
     assert found.win.interval == pytest.approx(wilson(1 / 3, 10))
     assert found.loss.interval == pytest.approx(wilson(2 / 3, 10))
 
 
 @pytest.mark.parametrize(
-    ("votes", "reason"),
-    [([[2]], "votes must be"), ([1, 0], "votes must be"), ([[NONE]], "there is no vote")],
+    ("judgements", "reason"),
+    [
+        ([[2]], "judgements must be"),
+        ([1, 0], "judgements must be"),
+        ([[NONE]], "there is no judgement"),
+    ],
 )
-def test_what_is_no_vote_is_refused(votes, reason):
+def test_what_is_no_judgement_is_refused(judgements, reason):
     with pytest.raises(ValueError, match=reason):
-        by_vote(votes)
+        by_judgement(judgements)
     with pytest.raises(ValueError, match=reason):
-        by_item(votes)
+        by_item(judgements)
 
 
 def test_coverage_with_five_raters_who_see_the_same():
@@ -78,8 +82,8 @@ def test_coverage_with_five_raters_who_see_the_same():
     for _ in range(trials):
         # An item wins with a chance of its own, 0.4 on average.
         chance = generator.beta(0.8, 1.2, size=(100, 1))
-        votes = np.where(generator.random((100, 5)) < chance, WIN, LOSS)
-        found = by_vote(votes).win
+        judgements = np.where(generator.random((100, 5)) < chance, WIN, LOSS)
+        found = by_judgement(judgements).win
         held += found.interval[0] <= 0.4 <= found.interval[1]
         low, high = wilson(found.value, 500)
         naive += low <= 0.4 <= high

@@ -62,8 +62,8 @@ class Shifted:
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
         """(pairs, 3) probabilities of entailment, neutral and contradiction."""
         weighted = self._judge(pairs) * self._factors
-        found: NDArray[np.float32] = weighted / weighted.sum(axis=1, keepdims=True)
-        return found
+        calibrated: NDArray[np.float32] = weighted / weighted.sum(axis=1, keepdims=True)
+        return calibrated
 
 
 def calibrate(judge: Judge, dev: Source, data: Path, examples: Sequence[Example]) -> Offsets | None:
@@ -93,7 +93,7 @@ def calibrate(judge: Judge, dev: Source, data: Path, examples: Sequence[Example]
 def _best(judge: Judge, examples: Sequence[Example], tried: Iterable[Offsets]) -> Offsets | None:
     looked = ((sanity(Shifted(judge, offsets), examples, SEED), offsets) for offsets in tried)
     kept = ((sane, offsets) for sane, offsets in looked if _plausible(sane))
-    return max(_lower_ends(kept), default=(0.0, None), key=lambda found: found[0])[1]
+    return max(_lower_ends(kept), default=(0.0, None), key=lambda end: end[0])[1]
 
 
 def _grid() -> list[Offsets]:

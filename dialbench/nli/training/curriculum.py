@@ -76,17 +76,17 @@ class Curriculum:
             InputError: a file is missing or damaged.
         """
         held_out = held_out_sentences(data)
-        found = [
+        sources = [
             (source, source.sample(untouched(read(source, data), held_out))) for source in TRAINING
         ]
         dialogues = list(load_corpus(CORPUS, data=data, where="--data").dialogues("train"))
-        labelled = [pair for _, own in found for pair in own]
-        kept = [pair for source, own in found if source.again for pair in own]
+        labelled = [pair for _, own in sources for pair in own]
+        kept = [pair for source, own in sources if source.again for pair in own]
         again = random.Random(seed).sample(kept, min(AGAIN, len(kept)))  # noqa: S311
-        captions = sorted({pair.premise for pair in found[0][1]})
+        captions = sorted({pair.premise for pair in sources[0][1]})
         made = tuple(_made(dialogues, captions, seed))
         return cls(
-            tuple((source, len(own)) for source, own in found),
+            tuple((source, len(own)) for source, own in sources),
             made,
             TrainingStage(
                 tuple(labelled),

@@ -48,11 +48,11 @@ def dialogue_pairs(
         everywhere: whether half of the unrelated ones are a turn and a commonplace.
     """
     dice = random.Random(seed)  # noqa: S311
-    found: list[Pair] = []
+    pairs: list[Pair] = []
     for kind in (_with_commonplaces if everywhere else _unrelated, _parts, _negations):
         made = kind(dialogues, dice)
-        found += [pair for pair, _ in zip(made, range(count), strict=False)]
-    return found
+        pairs += [pair for pair, _ in zip(made, range(count), strict=False)]
+    return pairs
 
 
 def _unrelated(dialogues: Sequence[Dialogue], dice: random.Random) -> Iterator[Pair]:
@@ -73,11 +73,11 @@ def _with_commonplaces(dialogues: Sequence[Dialogue], dice: random.Random) -> It
 
 def _common(dialogues: Sequence[Dialogue], dice: random.Random) -> Iterator[Pair]:
     turns = [untokenized(turn) for dialogue in dialogues for turn in dialogue.turns]
-    said = commonplaces(dialogue.turns for dialogue in dialogues)
+    common = commonplaces(dialogue.turns for dialogue in dialogues)
     # Without a turn that lacks one of them, none would ever come.
-    possible = any(reply not in turn for turn in turns for reply in said)
+    possible = any(reply not in turn for turn in turns for reply in common)
     while possible:
-        turn, reply = dice.choice(turns), dice.choice(said)
+        turn, reply = dice.choice(turns), dice.choice(common)
         if reply not in turn:
             yield Pair(turn, reply, NEUTRAL)
 
@@ -106,8 +106,10 @@ def _negations(dialogues: Sequence[Dialogue], dice: random.Random) -> Iterator[P
 
 def commonplaces(turns: Iterable[Sequence[str]]) -> list[str]:
     """What is said in three or more of the dialogues, given by their turns: once for each."""
-    told = Counter(text for own in turns for text in sorted({untokenized(turn) for turn in own}))
-    return [text for text, count in told.items() if count >= _OFTEN for _ in range(count)]
+    counts = Counter(
+        text for dialogue in turns for text in sorted({untokenized(turn) for turn in dialogue})
+    )
+    return [text for text, count in counts.items() if count >= _OFTEN for _ in range(count)]
 
 
 def _turns(dialogues: Sequence[Dialogue], dice: random.Random) -> Iterator[str]:
@@ -159,10 +161,10 @@ def is_statement(sentence: str) -> bool:
 
 def negation(sentence: str) -> str | None:
     """The sentence with `not` behind its auxiliary; None if it has none or is negated already."""
-    found = _AUXILIARY.match(sentence)
-    if found is None or _NEGATED.search(sentence):
+    match = _AUXILIARY.match(sentence)
+    if match is None or _NEGATED.search(sentence):
         return None
-    return f"{found[0]} not{sentence[found.end() :]}"
+    return f"{match[0]} not{sentence[match.end() :]}"
 
 
 def embedded(sentence: str) -> str:

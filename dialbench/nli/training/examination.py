@@ -66,9 +66,9 @@ def examine(judge: Judge, source: Source, data: Path) -> Examined:
         InputError: the set cannot be read.
     """
     pairs = read(source, data)
-    given = judge([(pair.premise, pair.hypothesis) for pair in pairs]).argmax(axis=1)
+    labels = judge([(pair.premise, pair.hypothesis) for pair in pairs]).argmax(axis=1)
     confusion = np.zeros((len(LABELS), len(LABELS)), np.int64)
-    np.add.at(confusion, ([pair.label for pair in pairs], given), 1)
+    np.add.at(confusion, ([pair.label for pair in pairs], labels), 1)
     return Examined(source, confusion)
 
 
@@ -169,12 +169,12 @@ def _same(judge: Judge, name: str, pairs: Sequence[tuple[Example, str]]) -> Same
 
 def _denied(turns: Sequence[str]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """Pairs of a statement and its negation, by how it is negated."""
-    said = [turn for turn in map(untokenized, turns) if is_statement(turn)]
-    negated = [(turn, made) for turn in said if (made := negation(turn))]
+    statements = [turn for turn in map(untokenized, turns) if is_statement(turn)]
+    negated = [(turn, made) for turn in statements if (made := negation(turn))]
     yield "a statement with `not` put into it, given the statement", negated
     for form in DENIALS:
         name = f"`{form.format('...')}` a statement, given the statement"
-        yield name, [(turn, form.format(embedded(turn))) for turn in said]
+        yield name, [(turn, form.format(embedded(turn))) for turn in statements]
 
 
 def _with_commonplaces(
@@ -190,7 +190,7 @@ def _with_commonplaces(
 
 
 def _alone(name: str, judge: Judge, pairs: Sequence[tuple[str, str]]) -> Level:
-    made = [(Example("", "", (premise,), ()), said) for premise, said in pairs]
+    made = [(Example("", "", (premise,), ()), response) for premise, response in pairs]
     return _level(name, Verdicts(judge).unguarded(_texts(made)))
 
 

@@ -125,9 +125,9 @@ class Findings:
 
 def _examined(judge: Judge, data: Path, tell: Callable[[str], None]) -> Iterator[Examined]:
     for source in HELD_OUT:
-        found = examine(judge, source, data)
-        tell(f"{source.name}: {found.accuracy:.2%}")
-        yield found
+        report = examine(judge, source, data)
+        tell(f"{source.name}: {report.accuracy:.2%}")
+        yield report
 
 
 def _table(header: str, rows: Iterable[str]) -> str:
@@ -156,6 +156,6 @@ def _row_of_constant(one: SameResponse) -> str:
 
 
 def _margins(sane: SanityReport) -> Iterator[str]:
-    for name, found in sane.margins:
-        low, high = found.interval or (math.nan, math.nan)
-        yield f"`{name}` | {found.value:+.3f} | {low:+.3f} | {high:+.3f}"
+    for name, margin in sane.margins:
+        low, high = margin.interval or (math.nan, math.nan)
+        yield f"`{name}` | {margin.value:+.3f} | {low:+.3f} | {high:+.3f}"

@@ -187,8 +187,8 @@ _Row = tuple[list[int], list[int], int]
 def _encoded(tokenizer: Any, pairs: Sequence[Pair], longest: int) -> list[_Row]:
     """Pieces, their segments and the label of each pair that is not too long."""
     premises, hypotheses, labels = zip(*pairs, strict=True)
-    found = tokenizer(list(premises), list(hypotheses), verbose=False)
-    rows = zip(found["input_ids"], found["token_type_ids"], labels, strict=True)
+    encoded = tokenizer(list(premises), list(hypotheses), verbose=False)
+    rows = zip(encoded["input_ids"], encoded["token_type_ids"], labels, strict=True)
     return [row for row in rows if len(row[0]) <= longest]
 
 

@@ -46,6 +46,6 @@ def probe(judge: Judge) -> tuple[Probed, ...]:
 
 
 def _probed(judge: Judge, name: str, pairs: list[Pair]) -> Probed:
-    given = judge([pair[:2] for pair in pairs]).argmax(axis=1)
-    right = sum(pair.label == label for pair, label in zip(pairs, given, strict=True))
+    labels = judge([pair[:2] for pair in pairs]).argmax(axis=1)
+    right = sum(pair.label == label for pair, label in zip(pairs, labels, strict=True))
     return Probed(name, len(pairs), right)

@@ -88,8 +88,10 @@ def _agreement(rated: RatedSet, name: str, values: NDArray[np.float64]) -> Agree
 
     if np.ptp(values) == 0 or np.ptp(rated.ratings) == 0:
         return Agreement(rated.title, name, len(values), math.nan, math.nan)
-    found = spearmanr(values, rated.ratings)
-    return Agreement(rated.title, name, len(values), float(found.statistic), float(found.pvalue))
+    correlation = spearmanr(values, rated.ratings)
+    return Agreement(
+        rated.title, name, len(values), float(correlation.statistic), float(correlation.pvalue)
+    )
 
 
 def _grade(folder: Path, name: str, title: str) -> RatedSet:
@@ -108,11 +110,11 @@ def _grade(folder: Path, name: str, title: str) -> RatedSet:
 
 def _multiref(path: Path) -> RatedSet:
     rows = csv.DictReader(line for _, line in read_lines(path))
-    found = [
+    rated = [
         (tuple(row["context"].split("||||")), row["response"], float(row["human_average_rating"]))
         for row in rows
     ]
-    return _rated("multi-reference DailyDialog", found)
+    return _rated("multi-reference DailyDialog", rated)
 
 
 def _rated(title: str, rows: list[tuple[tuple[str, ...], str, float]]) -> RatedSet:

@@ -63,35 +63,35 @@ def swap_speaker(sentence: str) -> str | None:
     if not _FIRST.search(text) or _SECOND.search(text):
         return None
     text = re.sub(r"\bI was\b", "you were", text)
-    swapped = _FIRST.sub(lambda found: _SWAPS[found[0].lower()], text)
+    swapped = _FIRST.sub(lambda match: _SWAPS[match[0].lower()], text)
     return swapped[0].upper() + swapped[1:]
 
 
 def other_number(sentence: str, dice: random.Random) -> str | None:
     """The sentence with its only number exchanged for another one from two up."""
-    (*_, found), count = [None, *_NUMBER.finditer(sentence)], len(_NUMBER.findall(sentence))
-    if found is None or count != 1:
+    (*_, match), count = [None, *_NUMBER.finditer(sentence)], len(_NUMBER.findall(sentence))
+    if match is None or count != 1:
         return None
-    if found[0].isdecimal():
-        others = [str(n) for n in range(2, 100) if n != int(found[0])]
+    if match[0].isdecimal():
+        others = [str(n) for n in range(2, 100) if n != int(match[0])]
     else:
-        others = [word for word in _NUMBERS if word != found[0].lower()]
+        others = [word for word in _NUMBERS if word != match[0].lower()]
     other = dice.choice(others)
-    other = other.capitalize() if found[0][0].isupper() else other
-    return sentence[: found.start()] + other + sentence[found.end() :]
+    other = other.capitalize() if match[0][0].isupper() else other
+    return sentence[: match.start()] + other + sentence[match.end() :]
 
 
 def opposite(sentence: str) -> str | None:
     """The sentence with its only word that has a listed opposite exchanged for that."""
-    found = _KNOWN.findall(sentence)
-    if len(found) != 1 or _DENIED.search(sentence):
+    words = _KNOWN.findall(sentence)
+    if len(words) != 1 or _DENIED.search(sentence):
         return None
     return _KNOWN.sub(lambda word: _OPPOSITE[word[0]], sentence)
 
 
 def denied_opposite(sentence: str) -> str | None:
     """What follows from a state at the end: "The gate is open." -> "The gate is not closed."."""
-    found = _STATE.search(sentence)
-    if found is None or _DENIED.search(sentence):
+    match = _STATE.search(sentence)
+    if match is None or _DENIED.search(sentence):
         return None
     return _STATE.sub(lambda state: f"{state[1]} not {_OPPOSITE[state[2]]}", sentence)
