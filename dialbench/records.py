@@ -445,7 +445,8 @@ class Table:
     """A finished table; every format is rendered from this and nothing else.
 
     `baseline` is the label of the row that stars compare with; empty: the best of each column.
-    `corner` says what rows are.
+    `corner` says what rows are. `tests` are those of the notes that say what stars mean and how
+    each column was tested.
     """
 
     name: str
@@ -456,3 +457,4 @@ class Table:
     baseline: str = ""
     layout: Layout = Layout()
     corner: str = "System"
+    tests: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +33,37 @@ def report(
         TypeError: there is no option of a name in `options`.
     """
     from dialbench.reporting.report import write
-    from dialbench.reporting.tables.results import build
-    from dialbench.reporting.tables.rows import require_rows, seed_groups
 
     chosen = ReportOptions(**options)
     store = Store(Path(runs))
     results = store.require_results()
+    tables = _tables(results, chosen)
+    return tables, write(tables, results, Path(out), chosen, read=store.read_responses)
+
+
+def cite(runs: Path | str = "results/runs", **options: Any) -> str:
+    """A paragraph for the methods section of a paper on finished runs, and its BibTeX.
+
+    Args:
+        runs: a runs folder.
+        options: fields of `ReportOptions`: those rows and columns are described.
+
+    Raises:
+        InputError: there are no results in `runs`.
+        TypeError: there is no option of a name in `options`.
+    """
+    from dialbench.reporting.citation import methods
+
+    results = Store(Path(runs)).require_results()
+    tables = _tables(results, ReportOptions(**options))
+    return methods(tables, list(dict.fromkeys(result.job.system for result in results)))
+
+
+def _tables(results: Sequence[Result], chosen: ReportOptions) -> list[Table]:
+    """One for each corpus and setting."""
+    from dialbench.reporting.tables.results import build
+    from dialbench.reporting.tables.rows import require_rows, seed_groups
+
     settings: dict[str, list[Result]] = {}
     for result in results:
         settings.setdefault(comparison_key(result.job), []).append(result)
@@ -48,7 +74,7 @@ def report(
         scored = {name for result in group for name in result.scores}
         metrics = names if chosen.columns else [name for name in names if name in scored]
         tables += build(group, metrics=metrics, options=chosen)
-    return tables, write(tables, results, Path(out), chosen, read=store.read_responses)
+    return tables
 
 
 def report_suite(

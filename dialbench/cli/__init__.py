@@ -20,7 +20,7 @@ from dialbench.cli.checking import check
 from dialbench.cli.finding import corpora, doctor, export, fetch, metrics, models, papers
 from dialbench.cli.nli import nli
 from dialbench.cli.options import print_message
-from dialbench.cli.running import report, run
+from dialbench.cli.running import cite, report, run
 from dialbench.cli.scoring import conventions, merge, score
 from dialbench.errors import DialbenchError, InputError, UnknownName
 from dialbench.text.cleaning import visible
@@ -77,7 +77,7 @@ def cli() -> None:
 
 
 for _command in (
-    *(run, score, merge, conventions, report, check, chat),
+    *(run, score, merge, conventions, report, cite, check, chat),
     *(models, corpora, export, metrics, papers, fetch, nli, doctor),
 ):
     cli.add_command(_command)

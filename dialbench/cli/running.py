@@ -17,6 +17,7 @@ from dialbench.cli.options import (
     print_files,
     print_message,
     print_tables,
+    print_text,
     shape_option,
     stated,
     stated_of,
@@ -196,6 +197,17 @@ def report(
         tables, written = reports.report(runs, out=out, **chosen)
     print_tables(tables)
     print_files(written)
+
+
+@click.command()
+@click.argument("runs", default="results/runs", type=click.Path(path_type=Path))
+@declared(ReportOptions, "rows", "columns", "alpha", "correction", "baseline")
+@shape_option
+def cite(runs: Path, shape: str | None, **options: Any) -> None:
+    """Print a paragraph for the methods section of a paper on finished RUNS, and its BibTeX."""
+    from dialbench import reports
+
+    print_text(reports.cite(runs, **with_shape(shape, stated(**options))))
 
 
 def _named(paper: str | None, table: str | None) -> tuple[str, str] | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+import dialbench
 from dialbench.corpora.corpus import Corpus
 from dialbench.corpora.training_text import training_split, whole_training_split
 from dialbench.metrics.base import Metric
@@ -52,10 +53,11 @@ def score(
             several responses to a context are given.
 
     Returns:
-        For each file `{"system", "corpus", "metrics": {name: {"value", "signature", "n",
-        "interval", "reason"}}}`; values are fractions, not rounded, None where not available,
-        and only then there is a reason. With `paired_with` also `{"paired_with", "compared"}`:
-        the other system, and how far they differ in each metric; where there is no p, a reason.
+        For each file `{"system", "corpus", "dialbench", "metrics": {name: {"value", "signature",
+        "n", "interval", "reason"}}}`; `dialbench` is our version, values are fractions, not
+        rounded, None where not available, and only then there is a reason. With `paired_with` also
+        `{"paired_with", "compared"}`: the other system, and how far they differ in each metric;
+        where there is no p, a reason.
 
     Raises:
         InputError: a file, name or argument cannot be used.
@@ -141,7 +143,8 @@ def metrics_for(sources: Iterable[Source]) -> tuple[str, ...]:
 def report_of(system: str, corpus: str | None, scores: Mapping[str, Score]) -> dict[str, Any]:
     """What `score` says of one system."""
     values = {name: plain(score) for name, score in scores.items()}
-    return {"system": system, "corpus": corpus, "metrics": values}
+    version = dialbench.__version__
+    return {"system": system, "corpus": corpus, "dialbench": version, "metrics": values}
 
 
 def plain(score: Score) -> dict[str, Any]:

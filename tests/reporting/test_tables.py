@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+import dialbench
 from dialbench.records import Column, Result
 from dialbench.reporting.tables.results import build
 from dialbench.reporting.tables.significance import Rules
@@ -406,4 +407,5 @@ def test_what_must_be_known_stands_before_how_it_was_counted(build_one, result, 
         "limited run.",
         "m: m|v:1.",
         "Different: m|v:1.",
+        f"Computed by dialbench {dialbench.__version__}.",
     )

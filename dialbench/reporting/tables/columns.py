@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+import dialbench
 from dialbench.errors import UnknownName
 from dialbench.metrics.registry import declared
 from dialbench.records import Cell, Column, Row, Table
@@ -60,15 +61,13 @@ def signature_tables(tables: Iterable[Table]) -> dict[str, Table]:
     """By the name of each table that has signatures, a table of them for an appendix."""
     appendices = {}
     for table in tables:
-        rows = [
-            Row(c.title, {"signature": Cell(text=c.signature)})
-            for c in table.columns
-            if c.signature
-            and any(r.cells.get(c.name, Cell()).value is not None for r in table.rows)
-        ]
+        rows = tuple(
+            Row(column.title, {_SIGNATURE.name: Cell(text=column.signature)})
+            for column in table.columns
+            if column.signature and has_value(table, column)
+        )
         if rows:
-            name, caption = f"{table.name}-signatures", f"Signatures: {table.caption}"
-            appendices[table.name] = Table(
-                name, caption, (_SIGNATURE,), tuple(rows), corner="Metric"
-            )
+            name = f"{table.name}-signatures"
+            caption = f"{table.caption}: metrics of dialbench {dialbench.__version__}"
+            appendices[table.name] = Table(name, caption, (_SIGNATURE,), rows, corner="Metric")
     return appendices

@@ -14,7 +14,6 @@ def notes(
     table: Table,
     groups: Sequence[SeedGroup],
     marks: Mapping[str, Marks],
-    rules: Rules,
     corpus_notes: Sequence[str],
 ) -> tuple[str, ...]:
     """The notes of a table, each once, as whole sentences.
@@ -23,7 +22,6 @@ def notes(
         table: the table without its notes.
         groups: the results of its rows.
         marks: of each column, by its name.
-        rules: when a difference is significant.
         corpus_notes: the notes of its corpus.
     """
     # First what a reader must know before any number, last what is only looked up.
@@ -36,7 +34,8 @@ def notes(
         *_missing_values(table),
         *_ranks(table),
         *_seed_counts(groups),
-        *_tests(table, groups, marks, rules),
+        *table.tests,
+        *_untested(table, groups, marks),
         *signatures(table),
     ]
     return tuple(dict.fromkeys(ordered))
@@ -103,9 +102,17 @@ def _seed_counts(groups: Sequence[SeedGroup]) -> Iterator[str]:
         yield f"±: sample standard deviation over training runs ({numbers})."
 
 
-def _tests(
+def test_notes(
     table: Table, groups: Sequence[SeedGroup], marks: Mapping[str, Marks], rules: Rules
 ) -> Iterator[str]:
+    """What stars mean, which test each column had, and what the tests speak of.
+
+    Args:
+        table: the table without its notes.
+        groups: the results of its rows.
+        marks: of each column, by its name.
+        rules: when a difference is significant.
+    """
     tests: dict[str, list[str]] = {}
     for column in table.columns:
         for test in sorted(marks[column.name].tests):
@@ -116,6 +123,11 @@ def _tests(
         yield f"{', '.join(titles)}: {test}."
     if tests and all(len(group.done) < 2 for group in groups if group.ranked):
         yield "Tests generalise to new conversations, not to new training runs."
+
+
+def _untested(
+    table: Table, groups: Sequence[SeedGroup], marks: Mapping[str, Marks]
+) -> Iterator[str]:
     for column in table.columns:
         if untested := [groups[row].label for row in sorted(marks[column.name].untested)]:
             yield f"{column.title}: no test for {', '.join(untested)}."

@@ -10,7 +10,7 @@ from dialbench.errors import InputError
 from dialbench.records import Cell, Column, Result, Row, Score, Table
 from dialbench.reporting.options import ReportOptions
 from dialbench.reporting.tables.columns import choose_columns, column_of
-from dialbench.reporting.tables.notes import notes
+from dialbench.reporting.tables.notes import notes, test_notes
 from dialbench.reporting.tables.rows import SeedGroup, choose_rows, row_named, seed_groups
 from dialbench.reporting.tables.significance import Marks, Rules, Sample, mark
 
@@ -98,7 +98,8 @@ def fill(
         rows=rows,
         baseline=rules.baseline or "",
     )
-    return dataclasses.replace(filled, notes=notes(filled, groups, marks, rules, extra_notes))
+    filled = dataclasses.replace(filled, tests=tuple(test_notes(filled, groups, marks, rules)))
+    return dataclasses.replace(filled, notes=notes(filled, groups, marks, extra_notes))
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+import dialbench
 from dialbench.records import Cell, Column, Notes, Table
 from dialbench.reporting.tables.columns import has_value
 from dialbench.text.cleaning import clean
@@ -168,10 +169,11 @@ def _transposed(table: ShownTable) -> ShownTable:
 
 
 def signatures(table: Table) -> list[str]:
-    """The note with the signature of each metric that has a value."""
-    return [
+    """The note with the signature of each metric that has a value, and who computed them."""
+    notes = [
         f"{c.title}: {c.signature}." for c in table.columns if c.signature and has_value(table, c)
     ]
+    return [*notes, f"Computed by dialbench {dialbench.__version__}."] if notes else []
 
 
 def number(value: float | None, column: Column) -> str:
