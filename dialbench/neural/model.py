@@ -205,12 +205,15 @@ def word_loss(hidden: Tensor, output: nn.Module, batch: Batch) -> Losses:
     return Losses(nll, {"nll": nll.detach() * len(real)}, len(real), len(batch))
 
 
+_STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
+
+
 def count_for_responses(model: DialogueModel) -> int:
     """The number of parameters that responses depend on, without those only training uses."""
     unused = [
         number.numel()
         for name, number in (*model.named_parameters(), *model.named_buffers())
-        if belongs(name, model.training_only)
+        if belongs(name, model.training_only) and not name.endswith(_STATISTICS)
     ]
     return count_parameters(model)["parameters"] - sum(unused)
 
@@ -223,11 +226,12 @@ def belongs(name: str, parts: Sequence[str]) -> bool:
 def count_parameters(model: nn.Module) -> dict[str, int]:
     """Parameter counts: all, trained, and random (frozen, drawn again); shared ones once.
 
-    All are the trained, the random and those of its `fixed_tables`.
+    All are the trained, the random and those of its `fixed_tables`; what batch normalisation has
+    seen is none of them.
     """
     trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
     frozen = sum(p.numel() for p in model.parameters() if not p.requires_grad)
-    saved = model.state_dict().keys()
+    saved = {name for name in model.state_dict() if not name.endswith(_STATISTICS)}
     random = frozen + sum(b.numel() for name, b in model.named_buffers() if name in saved)
     fixed = sum(model.get_buffer(name).numel() for name in getattr(model, "fixed_tables", ()))
     return {

@@ -75,7 +75,7 @@ class Request:
     def scoring(self) -> dict[str, Any]:
         """The options of scoring that follow from it, as fields of `ScoringOptions`."""
         suite = self.suite
-        fields = ("metrics", "denominator") if suite else ()
+        fields = ("metrics", "denominator", "tokenizer") if suite else ()
         return {"data": self.data, **{name: getattr(suite, name) for name in fields}}
 
 

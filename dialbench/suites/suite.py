@@ -117,6 +117,7 @@ class RunnableSuite(_Part):
         paper, table: the printed table.
         preset, seeds, context_turns: the defaults of a run.
         denominator: what Distinct divides by; None: tokens, within one response n-grams.
+        tokenizer: of responses and references.
         notes: notes under the table.
     """
 
@@ -128,6 +129,7 @@ class RunnableSuite(_Part):
     seeds: tuple[int, ...] | None = Field(default=None, min_length=1)
     context_turns: PositiveInt | None = None
     denominator: Literal["tokens", "ngrams"] | None = None
+    tokenizer: Literal["default", "bert"] = "default"
     notes: tuple[str, ...] = ()
     groups: tuple[Group, ...] = Field(alias="group", min_length=1)
     rows: tuple[SuiteRow, ...] = Field(alias="row", min_length=1)

@@ -20,7 +20,7 @@ from dialbench.neural.data import encode_split, make_batch
 SYSTEMS = [
     *("seq2seq", "hred", "vhred", "vhcr", "transformer", "cvae", "svt", "gpt2"),
     *("rl-transformer", "paraformer-k", "paraformer-n[redraw_every=step]"),
-    *("prophetnet", "dialogved", "plato", "lic"),
+    *("prophetnet", "dialogved", "plato", "lic", "ivae-mi"),
     *("s2sa", "seq2seq-lstm", "cvae-lstm", "cvae-rnn", "laed"),
 ]
 WORDS = {"vectors": "corpus", "output_start": "corpus", "output_bias": "unigram"}

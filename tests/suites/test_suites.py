@@ -72,6 +72,7 @@ def test_there_is_one_for_every_table_that_can_be_made_again() -> None:
         *(f"rl-{n}" for n in (1, 4, 5)),
         *(f"dvs2s-{n}" for n in (1, 4, 5, "speed")),
         *(f"adand-{n}" for n in (1, 3, 4)),
+        *(f"dialogved-{n}" for n in ("2", "2-personachat", "3", "4", "5")),
         "paraformer-a1",
     }
 

@@ -1,0 +1,303 @@
+"""iVAE_MI: a latent variable whose distributions are known by their samples alone.
+
+Fang et al., "Implicit Deep Latent Variable Models for Text Generation", baseline of the DialogVED
+paper. Prior and posterior are networks that turn noise into z; neither has a density. A critic nu
+learns to estimate their KL, KL(q || p) >= E_q[nu] - E_p[exp nu] + 1, for all responses of a batch
+together, so that z keeps what it shares with them. Training takes three steps an update, each for
+parameters of its own: words, the networks of z, and five times the critic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, cast
+
+import torch
+from torch import Tensor, nn
+
+from dialbench.adapter import Card, Run
+from dialbench.neural.adapter import NeuralAdapter, NeuralConfig
+from dialbench.neural.data import Batch, Encoded, make_batch
+from dialbench.neural.devices import autocast
+from dialbench.neural.dropout import Dropout
+from dialbench.neural.model import DialogueModel, Losses, State, WordOutput, word_loss
+from dialbench.neural.training import Trainer
+
+from .blocks.embedding import WordAdapter, WordEmbedding, WordStart, WordTable
+from .blocks.hierarchical import AttentionFreeDecoding, ContextEncoder, Conversation
+from .blocks.latent import Gaussian, latent_warnings, noise
+from .blocks.recurrent import RecurrentEncoder, StackedGRU
+
+_LARGEST = 10.0  # of nu, whose exponential is taken
+_HALVING, _EVERY = 0.6, 10  # of the rate of the words' step, in epochs
+
+
+@dataclass(frozen=True)
+class IVAEConfig(WordTable, WordStart, NeuralConfig):
+    """Sizes and rates; defaults are those of the code for DailyDialog.
+
+    Attributes:
+        hidden: h, of every GRU direction; the decoder has h + z.
+        latent: z, the size of the latent variable and of the layers before it.
+        dropout: on the words' vectors; half of it on the utterances'.
+        optimiser: SGD for words and RMSprop for the rest as in the code, or Adam for all.
+        nets_rate, critic_rate: of the networks of z and of the critic.
+        critic_steps: of the critic, an update.
+    """
+
+    vocabulary: int = 10_000
+    response_tokens: int = 40
+    learning_rate: float = 1.0
+    warmup: float = 0
+    schedule: Literal["linear", "constant"] = "constant"
+    clip: float = 1.0
+    epochs: int = 100
+    embedding: int = 200
+    hidden: int = 300
+    latent: int = 200
+    dropout: float = 0.5
+    optimiser: Literal["sgd", "adam"] = "sgd"
+    nets_rate: float = 5e-5
+    critic_rate: float = 1e-5
+    critic_steps: int = 5
+
+    positive: ClassVar[tuple[str, ...]] = (
+        *("hidden", "latent", "nets_rate", "critic_rate", "critic_steps"),
+    )
+    rates: ClassVar[tuple[str, ...]] = ("dropout",)
+
+
+class BatchNorm(nn.BatchNorm1d):
+    """As torch's; a batch of one example is normalised as all were before."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(B, n) -> (B, n)."""
+        if self.training and len(input) == 1:
+            return nn.functional.batch_norm(
+                input, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
+            )
+        return super().forward(input)
+
+
+def stack(inputs: int, hidden: int, outputs: int, activation: nn.Module) -> nn.Sequential:
+    """Two layers of `hidden`, each normalised over the batch and activated, and a last map."""
+    return nn.Sequential(
+        *(nn.Linear(inputs, hidden), BatchNorm(hidden), activation),
+        *(nn.Linear(hidden, hidden), BatchNorm(hidden), activation),
+        nn.Linear(hidden, outputs),
+    )
+
+
+class ImplicitNetwork(nn.Module):
+    """Samples of z: a Gaussian e that depends on the input, through a generator, z = G(e).
+
+    Args:
+        inputs: size of what it depends on.
+        latent: size of e and z.
+    """
+
+    def __init__(self, inputs: int, latent: int) -> None:
+        super().__init__()
+        self.network = stack(inputs, latent, 2 * latent, nn.Tanh())
+        self.generator = stack(latent, latent, latent, nn.ReLU())
+
+    def forward(self, x: Tensor, epsilon: Tensor) -> Tensor:
+        """(B, inputs) and standard normal numbers (B, z) -> z (B, z)."""
+        return self.generator(Gaussian.of(self.network(x)).sample(epsilon))  # type: ignore[no-any-return]
+
+
+class IVAEModel(AttentionFreeDecoding, DialogueModel):
+    """A hierarchical encoder, two implicit networks, a critic and a decoder over V words."""
+
+    variational: ClassVar[bool] = True
+    criterion: ClassVar[tuple[str, ...]] = ("nll", "kl")
+    training_only: ClassVar[tuple[str, ...]] = ("posterior", "critic")
+
+    def __init__(self, config: IVAEConfig, vocabulary: int) -> None:
+        super().__init__()
+        e, h, z = config.embedding, config.hidden, config.latent
+        self.config = config
+        self.embedding = WordEmbedding(vocabulary, e, config.word_spread)
+        self.encoder = RecurrentEncoder(e, h, 1, 0.0)
+        self.context = ContextEncoder(2 * h + 2, h, 1, 0.0)
+        self.prior = ImplicitNetwork(h, z)
+        self.posterior = ImplicitNetwork(3 * h, z)
+        self.critic = stack(h + z, 2 * h, 1, nn.LeakyReLU(0.2))
+        self.decoder = StackedGRU(e, h + z, 1, 0.0)
+        self.output = WordOutput(h + z, vocabulary)
+        self.dropout, self.less = Dropout(config.dropout), Dropout(config.dropout / 2)
+
+    def utterances(self, tokens: Tensor) -> Tensor:
+        """(U, W) tokens -> (U, 2h)."""
+        _, last = self.encoder(self.dropout(self.embedding(tokens)), tokens)
+        return last[-1]  # type: ignore[no-any-return]
+
+    def read(self, batch: Batch) -> Tensor:
+        """The contexts c, (B, h)."""
+        turns = batch.turns
+        told = Conversation.gather(self.utterances(turns.tokens), turns.contexts)
+        place = torch.arange(told.real.shape[1], device=told.real.device)
+        # Who speaks: the speaker of the response, or the other one; the last turn is the other's.
+        other = (told.last[:, None] - place) % 2 == 0
+        floor = torch.stack([~other, other], -1).to(told.vectors.dtype)  # (B, N, 2)
+        vectors = self.less(torch.cat([told.vectors, floor], -1))
+        return self.context(replace(told, vectors=vectors))  # type: ignore[no-any-return]
+
+    def begin(self, z: Tensor, c: Tensor) -> State:
+        """The decoder's first state [z; c]."""
+        return State(row=[torch.cat([z.to(c.dtype), c], -1)])
+
+    def start(self, batch: Batch) -> State:
+        """Reads the contexts and draws z from the prior, once for all words and beams."""
+        c = self.read(batch)
+        return self.begin(self.prior(c, noise(batch, self.config.latent)), c)
+
+    def features(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Features c (B, h), and [response; c] (B, 3h)."""
+        c = self.read(batch)
+        return c, torch.cat([self.utterances(batch.target), c], -1)
+
+    def judge(self, z: Tensor, c: Tensor) -> Tensor:
+        """nu(z, c), (B,), at most 10."""
+        return self.critic(torch.cat([z, c], -1))[:, 0].float().clamp(max=_LARGEST)  # type: ignore[no-any-return]
+
+    def gap(self, c: Tensor, both: Tensor, batch: Batch) -> Tensor:
+        """E_q[nu] - E_p[exp nu], a scalar, from features of (B, h) and (B, 3h)."""
+        size = self.config.latent
+        z_q = self.posterior(both, noise(batch, size))
+        z_p = self.prior(c, noise(replace(batch, purpose=f"{batch.purpose} prior"), size))
+        # In one batch: else its normalisation would hide where the two lie apart.
+        nu_q, nu_p = self.judge(torch.cat([z_q, z_p]), c.repeat(2, 1)).chunk(2)
+        return nu_q.mean() - nu_p.exp().mean()
+
+    def loss(self, batch: Batch, step: int) -> Losses:
+        """Words under z of the posterior, the first step's; beside it the critic's KL."""
+        c, both = self.features(batch)
+        z = self.posterior(both, noise(batch, self.config.latent))
+        hidden = self.hidden(self.begin(z, c), batch.inputs)
+        words = word_loss(hidden, self.output, batch)
+        if self.training:
+            return replace(words, parts={**words.parts, "kl": torch.zeros(())})
+        kl = (self.gap(c, both, batch) + 1).clamp(min=0) * len(batch)  # the bound's own + 1
+        return replace(words, parts={**words.parts, "kl": kl.detach()})
+
+    def hidden(self, state: State, inputs: Tensor) -> Tensor:
+        """(B, T) decoder inputs -> (B, T, h + z) top states."""
+        tops, _ = self.decoder(self.dropout(self.embedding(inputs)), state.row)
+        return tops  # type: ignore[no-any-return]
+
+    def parts(self) -> tuple[list[nn.Parameter], list[nn.Parameter], list[nn.Parameter]]:
+        """What the three steps change: words, networks of z, critic."""
+        nets = [*self.prior.parameters(), *self.posterior.parameters()]
+        critic = [*self.critic.parameters()]
+        others = {id(p) for p in [*self.prior.parameters(), *critic]}
+        return [p for p in self.parameters() if id(p) not in others], nets, critic
+
+
+class Optimisers:
+    """Several optimisers with one state, as the training loop keeps it."""
+
+    def __init__(self, *members: torch.optim.Optimizer) -> None:
+        self.members = members
+        sizes = [sum(len(g["params"]) for g in member.param_groups) for member in members]
+        self._firsts = [sum(sizes[:i]) for i in range(len(sizes))]
+
+    def state_dict(self) -> dict[str, Any]:
+        """The states of all parameters, those of later members numbered behind."""
+        states = {
+            first + number: state
+            for first, member in zip(self._firsts, self.members, strict=True)
+            for number, state in member.state_dict()["state"].items()
+        }
+        return {"state": states}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Takes over what `state_dict` gave."""
+        lasts = [*self._firsts[1:], 1 << 60]
+        for first, last, member in zip(self._firsts, lasts, self.members, strict=True):
+            own = {n - first: s for n, s in state["state"].items() if first <= n < last}
+            member.load_state_dict({**member.state_dict(), "state": own})
+
+
+class AlternatingTrainer(Trainer):
+    """Three steps an update, each of which changes its own parameters alone."""
+
+    model: IVAEModel
+    config: IVAEConfig
+
+    def __init__(
+        self, model: IVAEModel, train: Encoded, valid: Encoded, config: IVAEConfig, run: Run
+    ) -> None:
+        super().__init__(model, train, valid, config, run)
+        self.parts = model.parts()
+        words, nets, critic = self.parts
+        first: type[Any] = torch.optim.SGD if config.optimiser == "sgd" else torch.optim.Adam
+        rest: type[Any] = torch.optim.RMSprop if config.optimiser == "sgd" else torch.optim.Adam
+        self.optimiser = cast(
+            torch.optim.Optimizer,
+            Optimisers(
+                first(words, lr=config.learning_rate),
+                rest(nets, lr=config.nets_rate),
+                rest(critic, lr=config.critic_rate),
+            ),
+        )
+
+    def rate(self) -> float:
+        """As of any training; with SGD times 0.6 every ten epochs, as in the code."""
+        steps = self.history.epoch // _EVERY if self.config.optimiser == "sgd" else 0
+        return super().rate() * _HALVING**steps
+
+    def _update(self, rows: Any) -> Losses:
+        batch = make_batch(self.train, rows, self.run.device)
+        self.history.step += 1
+        with autocast(self.run.device, self.dtype):
+            losses = self.model.loss(batch, self.history.step - 1)
+        # (a) words, by z of the posterior
+        self._take(0, losses.objective(*self.average_batch), self.rate())
+        with torch.no_grad(), autocast(self.run.device, self.dtype):
+            features = self.model.features(batch)
+        c, both = (feature.to(self.parts[0][0].dtype) for feature in features)
+        share = self.rate() / self.config.learning_rate
+        # (b) the networks of z: a smaller KL, as far as the critic sees it
+        self._take(1, self.model.gap(c, both, batch), share * self.config.nets_rate)
+        for _ in range(self.config.critic_steps):
+            # (c) the critic: a larger bound
+            self._take(2, -self.model.gap(c, both, batch), share * self.config.critic_rate)
+        return losses
+
+    def _take(self, number: int, loss: Tensor, rate: float) -> None:
+        optimiser = cast(Optimisers, self.optimiser).members[number]
+        torch.autograd.backward(loss)
+        torch.nn.utils.clip_grad_norm_(self.parts[number], self.config.clip)
+        for group in optimiser.param_groups:
+            group["lr"] = rate
+        optimiser.step()
+        self.model.zero_grad(set_to_none=True)  # of what the step does not change too
+
+
+class IVAEMI(WordAdapter, NeuralAdapter):
+    """iVAE_MI."""
+
+    name = "ivae-mi"
+    card = Card(
+        title="iVAE_MI",
+        family="variational",
+        summary="a hierarchical encoder-decoder whose latent variable has samples, but no density",
+        paper="Fang et al., Implicit Deep Latent Variable Models for Text Generation",
+        year=2019,
+    )
+    Config = IVAEConfig
+    config: IVAEConfig
+
+    def build_model(self, size: int) -> DialogueModel:
+        """The untrained model."""
+        return IVAEModel(self.config, size)
+
+    def trainer(self, model: DialogueModel, train: Encoded, valid: Encoded, run: Run) -> Trainer:
+        """Three steps an update."""
+        return AlternatingTrainer(cast(IVAEModel, model), train, valid, self.config, run)
+
+    def warnings(self) -> list[str]:
+        """A latent variable that carries nothing, as far as the critic sees it."""
+        return latent_warnings(self.history, ["kl"], 0)
