@@ -186,7 +186,8 @@ class Decoding:
 
 
 def _number(value: float) -> str:
-    return repr(value).removesuffix(".0")
+    # 1e+20 would begin an option at its plus.
+    return repr(value).removesuffix(".0").replace("e+", "e")
 
 
 def _options(method: str, texts: Sequence[str], where: str) -> dict[str, Any]:
@@ -198,6 +199,8 @@ def _options(method: str, texts: Sequence[str], where: str) -> dict[str, Any]:
             number = float(value)
         except ValueError:
             number = math.nan
+        if name.replace("-", "_") in options:
+            raise InputError(f"option {name!r} is given twice", where=where, hint="Keep one.")
         if name == "length" and method.startswith(("beam", "mmi")) and 0 <= number < math.inf:
             options["length"] = number
         elif name == "no-repeat" and number >= 1 and number.is_integer():

@@ -132,6 +132,11 @@ RESPONSES = b"".join(
     + b"\n"
     for i in range(4)
 )
+TEXTS = {
+    "r.txt": b"a b c\n\nhi\nho\n",
+    "r.csv": b"id,context,reference_1,response\n1,a __eou__ b,hi,a b c\n2,b,ho,hi\n",
+    "r.tsv": b"id\tdialogue_id\tprediction\n1\t1\ta b c\n2\t1\thi\n",
+}
 PUBLISHED = {
     "avsd": ("dstc7_avsd_plato/dial.test", b"a man sits\twho is it ? __eou__ him\tme | you\n"),
     "dailydialog++": (
@@ -217,6 +222,20 @@ def _formats(folder: Path) -> Iterator[tuple[str, Format]]:
     yield "xz", Format(lzma.compress(RESPONSES), path, ("score", path, *score), 60)
     path = bad / "damaged.jsonl.gz"
     yield "gz", Format(gzip.compress(RESPONSES), path, ("score", path, *score), 60)
+    for name, whole in TEXTS.items():
+        path = bad / name
+        yield name, Format(whole, path, ("score", path, "--metrics", "length,bleu-1"), 80)
+    four = bad / "four.txt"
+    four.write_bytes(TEXTS["r.txt"])
+    for option, whole in {"references": b"hi\tho\nb\n\na\n", "contexts": b"a\tb\nb\n\na\n"}.items():
+        path = bad / f"{option}.txt"
+        few = ("--metrics", "length,bleu-1")
+        yield option, Format(whole, path, ("score", four, f"--{option}", path, *few), 40)
+    path = bad / "answers.txt"
+    row = ("run", "--models", f"file[path={path}]", "--corpus", folder / "own.jsonl")
+    few = ("--metrics", "length", "--formats", "csv", "--progress", "none", "--jobs", 1)
+    whole = b"hi you\n" * 40
+    yield "answers", Format(whole, path, (*row, *few, "--out", folder / "rows"), 20)
     path = bad / "c.jsonl"
     yield "corpus", Format(CORPUS, path, ("corpora", path, "--audit"))
     for name, (place, whole) in PUBLISHED.items():
@@ -271,7 +290,8 @@ def _with_checksum(path: Path) -> Callable[[bytes], bytes]:
 
 
 NAMES = [
-    *("responses", "responses.xz", "responses.gz", "xz", "gz", "corpus"),
+    *("responses", "responses.xz", "responses.gz", "xz", "gz"),
+    *("r.txt", "r.csv", "r.tsv", "references", "contexts", "answers", "corpus"),
     *PUBLISHED,
     *("v.csv", "v.jsonl"),
     *("vectors", "header", "tensors", "shard", "preset", "suite", "baseline"),
@@ -333,7 +353,8 @@ def test_spoilt_files_are_read_or_refused_in_one_line(
 @pytest.mark.parametrize("name", NAMES)
 def test_hopeless_files_are_refused(formats: dict[str, Format], name: str) -> None:
     for content in HOPELESS:
-        _check(formats[name], content, {2})
+        # A line of brackets or of NULs is a text.
+        _check(formats[name], content, {0, 2} if name == "r.txt" else {2})
 
 
 def _pipe(path: Path) -> None:

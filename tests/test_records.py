@@ -128,6 +128,8 @@ def test_a_split_is_a_sequence_that_slices_to_a_split() -> None:
         ("beam:5+length:1", "beam", 5, "beam:5"),
         ("beam:5+no-repeat:3+length:0.6", "beam", 5, "beam:5+length:0.6+no-repeat:3"),
         ("greedy+no-repeat:3", "greedy", 0, "greedy+no-repeat:3"),
+        ("top-k:1e20", "top-k", 1e20, "top-k:1e20"),
+        ("beam:5+length:1e300", "beam", 5, "beam:5+length:1e300"),
         ("mmi+length:0", "mmi", 20, "mmi+length:0"),
     ],
 )
@@ -159,6 +161,11 @@ def test_an_option_that_a_decoding_lacks_is_refused(text: str) -> None:
     with pytest.raises(InputError, match=r"has no option .*\. Write \+no-repeat:3") as error:
         Decoding.parse(text, where="here")
     assert error.value.where == "here"
+
+
+def test_an_option_given_twice_is_refused() -> None:
+    with pytest.raises(InputError, match="option 'length' is given twice"):
+        Decoding.parse("beam:5+length:1+length:2")
 
 
 def test_an_unknown_decoding_is_answered_with_the_nearest() -> None:

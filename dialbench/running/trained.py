@@ -82,7 +82,11 @@ def load(
         InputError: there is no such system, it is not trained, or several trainings fit.
         StorageError: a file is damaged.
     """
-    (named,) = Registry(plugins).parse(system, where="system")
+    named, *others = Registry(plugins).parse(system, where="system")
+    if others:
+        raise InputError(
+            f"{system} is more than one system", where="system", hint="Name each by itself."
+        )
     store = Store(Path(runs))
     job = _training_of(named.name, store, corpus, seed)
     config = System(named.name, named.adapter, {}).config(job.training["config"])

@@ -72,6 +72,7 @@ class TestLoad:
             ("unigram", {"seed": 3}, r"not trained with seed 3\. Its seeds: 1, 2\."),
             ("unigram", {"corpus": "avsd"}, r"not trained on avsd\. Trained there: copy-last, uni"),
             ("unigrm", {}, "unknown model 'unigrm'. Did you mean 'unigram'"),
+            ("unigram,copy-last", {}, "unigram,copy-last is more than one system"),
         ],
     )
     def test_what_is_not_there(self, runs: Path, system, choice, message):
