@@ -106,7 +106,7 @@ class LSTMModel(DialogueModel):
     def read(
         self, source: Tensor, table: nn.Module, encoder: nn.Module, conditioning: Conditioning
     ) -> Tensor:
-        """(B, S) tokens through a bidirectional encoder; returns as that."""
+        """Outputs and final states of a bidirectional encoder that reads (B, S) tokens."""
         words = drop_words(source, self.config.context_drop) if self.training else source  # (B, S)
         return encoder(self.dropout(table(words)), source.ne(PAD), conditioning)  # type: ignore[no-any-return]
 
@@ -163,7 +163,7 @@ class LSTMModel(DialogueModel):
         return self.advance(batch.inputs, self.begin(batch, conditioning))[0]
 
     def logits(self, batch: Batch) -> Tensor:
-        """(B, T, V) with teacher forcing, with what is given when answering."""
+        """(B, T, V) with teacher forcing, under the conditioning that answering has."""
         return self.output(self.hidden(batch, self.conditioning(batch)))  # type: ignore[no-any-return]
 
     def loss(self, batch: Batch, step: int) -> Losses:

@@ -430,7 +430,7 @@ Notes = Literal["full", "short", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a table is set.
+    """How a table is laid out.
 
     Attributes:
         transposed: whether metrics are rows and systems columns.

@@ -53,13 +53,13 @@ def test_help_loads_no_torch() -> None:
 
 
 def test_run_prints_the_table_and_names_its_files(command: Command, tmp_path: Path) -> None:
-    said = command(
+    result = command(
         "run", "--models", "copy-last,unigram", "--out", tmp_path, "--progress", "none", *QUICK
     )
-    assert said.code == 0
-    assert "Copy last turn" in said.out
-    assert "Unigram" in said.out
-    assert f"wrote {tmp_path}/report/demo.csv" in said.err
+    assert result.code == 0
+    assert "Copy last turn" in result.out
+    assert "Unigram" in result.out
+    assert f"wrote {tmp_path}/report/demo.csv" in result.err
 
 
 def test_files_are_named_or_of_many_of_a_kind_counted(
@@ -92,11 +92,11 @@ def test_systems_look_for_their_files_in_the_folder_that_data_names(
     plugin.write_text(SEEKER)
     data.mkdir()
     runs = tmp_path / "runs"
-    said = command(
+    result = command(
         *("run", "--models", "seeker,copy-last", "--plugin", plugin, "--data", data),
         *("--jobs", 2, "--out", runs, "--progress", "none", *QUICK),
     )
-    assert said.code == 0, said.err
+    assert result.code == 0, result.err
     (answers,) = runs.glob("answers/seeker*/responses.jsonl")
     lines = [json.loads(line) for line in answers.read_text().splitlines()]
     assert {line["response"] for line in lines if "response" in line} == {"elsewhere"}
@@ -104,31 +104,31 @@ def test_systems_look_for_their_files_in_the_folder_that_data_names(
 
 def test_a_failed_system_exits_with_one(command: Command, tmp_path: Path) -> None:
     plugin = Path(__file__).parent / "plugins.py"
-    said = command(
+    result = command(
         *("run", "--models", "broken,copy-last", "--plugin", plugin),
         *("--out", tmp_path, "--progress", "none", *QUICK),
     )
-    assert said.code == 1
-    assert "failed: broken on demo" in said.err
-    assert "Traceback" not in said.err
-    assert "Copy last turn" in said.out
+    assert result.code == 1
+    assert "failed: broken on demo" in result.err
+    assert "Traceback" not in result.err
+    assert "Copy last turn" in result.out
 
 
 def test_an_interruption_exits_with_130(command: Command, tmp_path: Path) -> None:
     plugin = Path(__file__).parent / "plugins.py"
-    said = command(
+    result = command(
         *("run", "--models", "stopped", "--plugin", plugin),
         *("--out", tmp_path, "--progress", "none", *QUICK),
     )
-    assert said.code == 130
-    assert "goes on where" in said.err
+    assert result.code == 130
+    assert "goes on where" in result.err
 
 
 def test_report_renders_without_computing(command: Command, tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     command("run", "--models", "copy-last", "--out", runs, "--progress", "none", *QUICK)
-    said = command("report", runs, "--out", tmp_path / "reports", "--formats", "md,csv")
-    assert said.code == 0
+    result = command("report", runs, "--out", tmp_path / "reports", "--formats", "md,csv")
+    assert result.code == 0
     table = (tmp_path / "reports" / "demo.md").read_text()
     assert "Copy last turn" in table
     assert (tmp_path / "reports" / "demo.csv").read_bytes() == (
@@ -159,25 +159,25 @@ def test_a_suite_is_run_and_reported_beside_the_paper(command: Command, tmp_path
     suite, runs = tmp_path / "mine.toml", tmp_path / "runs"
     suite.write_text(SUITE)
     base = ("--limit-train", 40, "--limit-test", 10, "--formats", "csv")
-    said = command("run", "--suite", suite, "--out", runs, "--progress", "plain", *base)
-    assert said.code == 0
-    assert "0.039" in said.out
-    assert "Full (not available)" in said.out
-    assert "warning: row Full is skipped: unknown model 'no-such-system'" in said.out + said.err
-    assert f"wrote {runs}/report/mine.csv" in said.err
-    assert "scores on demo: score: step 1/1" in said.err
+    result = command("run", "--suite", suite, "--out", runs, "--progress", "plain", *base)
+    assert result.code == 0
+    assert "0.039" in result.out
+    assert "Full (not available)" in result.out
+    assert "warning: row Full is skipped: unknown model 'no-such-system'" in result.out + result.err
+    assert f"wrote {runs}/report/mine.csv" in result.err
+    assert "scores on demo: score: step 1/1" in result.err
     again = command("report", runs, "--suite", suite, "--out", tmp_path / "r", "--formats", "csv")
-    assert again.out == said.out[said.out.index("mine (demo)") :]
+    assert again.out == result.out[result.out.index("mine (demo)") :]
 
 
 def test_a_table_of_counts_needs_no_runs(command: Command, tmp_path: Path) -> None:
-    said = command(
+    result = command(
         *("report", tmp_path / "none", "--paper", "paraformer", "--table", "A.1"),
         *("--out", tmp_path, "--formats", "txt,png"),
     )
-    assert said.code == 0
-    assert "1,030,144" in said.out
-    assert (tmp_path / "paraformer-a1.txt").read_text() in said.out
+    assert result.code == 0
+    assert "1,030,144" in result.out
+    assert (tmp_path / "paraformer-a1.txt").read_text() in result.out
     assert not (tmp_path / "none").exists()
 
 
@@ -229,19 +229,19 @@ def test_a_mistake_with_suites_is_one_line(
     command: Command, tmp_path: Path, arguments: tuple[str, ...], message: str
 ) -> None:
     out = ("--out", tmp_path) if arguments[0] in ("run", "report") else ()
-    said = command(*arguments, *out)
-    assert said.code == 2, said.err
-    assert message in said.err
-    assert "Traceback" not in said.err
+    result = command(*arguments, *out)
+    assert result.code == 2, result.err
+    assert message in result.err
+    assert "Traceback" not in result.err
 
 
 def test_several_responses_reach_the_table(command: Command, tmp_path: Path) -> None:
     few = ("--limit-train", 40, "--limit-test", 10, "--formats", "csv", "--out", tmp_path)
     drawn = ("--samples", 2, "--metrics", "length,within-dist-1", "--decoding", "sample:t=1")
-    said = command("run", "--models", "random-train", *few, *drawn, "--progress", "none")
-    assert said.code == 0, said.err
-    assert "Within-dist-1" in said.out
-    assert "2 responses drawn to each context" in said.out
+    result = command("run", "--models", "random-train", *few, *drawn, "--progress", "none")
+    assert result.code == 0, result.err
+    assert "Within-dist-1" in result.out
+    assert "2 responses drawn to each context" in result.out
     (path,) = tmp_path.glob("answers/*/responses.jsonl")
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     assert all(len(line["alternatives"]) == 1 for line in lines)
@@ -250,8 +250,8 @@ def test_several_responses_reach_the_table(command: Command, tmp_path: Path) -> 
 
 def test_score_prints_one_object_or_a_list(command: Command, tmp_path: Path) -> None:
     one = responses(tmp_path / "one.jsonl", "a b a", "a c")
-    said = command("score", one, "--metrics", "dist-1,length", "--json")
-    report = json.loads(said.out)
+    result = command("score", one, "--metrics", "dist-1,length", "--json")
+    report = json.loads(result.out)
     assert report["system"] == "one"
     assert report["metrics"]["dist-1"]["value"] == 3 / 5
     assert "tok:default" in report["metrics"]["dist-1"]["signature"]
@@ -261,10 +261,10 @@ def test_score_prints_one_object_or_a_list(command: Command, tmp_path: Path) -> 
 
 
 def test_score_prints_a_table(command: Command, tmp_path: Path) -> None:
-    said = command("score", responses(tmp_path / "mine.jsonl", "a b a", "a c"))
-    assert said.code == 0
-    assert "mine" in said.out
-    assert "0.600" in said.out
+    result = command("score", responses(tmp_path / "mine.jsonl", "a b a", "a c"))
+    assert result.code == 0
+    assert "mine" in result.out
+    assert "0.600" in result.out
 
 
 def test_score_under_a_convention(command: Command, tmp_path: Path) -> None:
@@ -272,8 +272,8 @@ def test_score_under_a_convention(command: Command, tmp_path: Path) -> None:
     report = json.loads(command("score", file, "--convention", "paraformer", "--json").out)
     assert report["convention"] == "paraformer"
     assert report["metrics"]["Dist-1"]["value"] == 3 / 5
-    said = command("score", file, "--convention", "paraformer")
-    assert "Dist-3" in said.out
+    result = command("score", file, "--convention", "paraformer")
+    assert "Dist-3" in result.out
     refused = command("score", file, "--convention", "rl", "--tokenizer", "bert")
     assert refused.code == 2
     assert "it does not go with --convention" in refused.err
@@ -322,10 +322,10 @@ def refuse(what: str) -> NoReturn:
 
 
 def test_doctor_names_what_is_missing(command: Command, tmp_path: Path) -> None:
-    said = command("doctor", "--data", tmp_path)
-    assert said.code == 0
-    assert "ok       torch" in said.out
-    assert "missing  corpus dailydialog" in said.out
+    result = command("doctor", "--data", tmp_path)
+    assert result.code == 0
+    assert "ok       torch" in result.out
+    assert "missing  corpus dailydialog" in result.out
 
 
 @pytest.mark.parametrize(
@@ -510,11 +510,11 @@ def test_a_mistake_is_one_line_that_says_where_and_what_to_do(
     arguments, message = BAD[case]
     out = tmp_path / "runs"
     base = ("run", "--models", "copy-last", "--progress", "none", "--out", out, *QUICK)
-    said = command(*base, *arguments(tmp_path))
-    assert said.code == 2, said.err
-    assert message in said.err
-    assert "Traceback" not in said.err
-    errors = [line for line in said.err.splitlines() if line.startswith("Error")]
+    result = command(*base, *arguments(tmp_path))
+    assert result.code == 2, result.err
+    assert message in result.err
+    assert "Traceback" not in result.err
+    errors = [line for line in result.err.splitlines() if line.startswith("Error")]
     assert len(errors) == 1
     assert not (out / "answers").exists()
 
@@ -533,24 +533,24 @@ def test_another_broken_pipe_is_an_error(command: Command, monkeypatch: pytest.M
         raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
     monkeypatch.setattr("dialbench.cli.listings.metrics", break_it)
-    said = command("metrics")
-    assert (said.code, said.err) == (2, "Error: Broken pipe\n")
+    result = command("metrics")
+    assert (result.code, result.err) == (2, "Error: Broken pipe\n")
 
 
 def test_an_error_cannot_steer_the_terminal(command: Command, tmp_path: Path) -> None:
-    said = command("score", tmp_path / "\x1b[2Jgone\u202e.jsonl", "--metrics", "length")
-    assert said.code == 2
-    assert "[2Jgone.jsonl" in said.err
-    assert not set("\x1b\u202e") & set(said.err)
+    result = command("score", tmp_path / "\x1b[2Jgone\u202e.jsonl", "--metrics", "length")
+    assert result.code == 2
+    assert "[2Jgone.jsonl" in result.err
+    assert not set("\x1b\u202e") & set(result.err)
     assert "\x1b" not in command("\x1b[2J").err
 
 
 def test_json_escapes_what_would_steer_the_terminal(command: Command, tmp_path: Path) -> None:
     path = responses(tmp_path / "\x9b2J\u202eü.jsonl", "a b")
-    said = command("score", path, "--metrics", "length", "--json")
-    assert not set("\x9b\u202e") & set(said.out)
-    assert "ü" in said.out
-    assert json.loads(said.out)["system"] == "\x9b2J\u202eü"
+    result = command("score", path, "--metrics", "length", "--json")
+    assert not set("\x9b\u202e") & set(result.out)
+    assert "ü" in result.out
+    assert json.loads(result.out)["system"] == "\x9b2J\u202eü"
 
 
 @pytest.mark.parametrize(
@@ -566,10 +566,10 @@ def test_json_escapes_what_would_steer_the_terminal(command: Command, tmp_path: 
     ],
 )
 def test_an_empty_value_is_none(command: Command, arguments: tuple[str, ...], where: str) -> None:
-    said = command(*arguments)
-    assert said.code == 2
-    assert where in said.err.splitlines()[-1]
-    assert said.err.splitlines()[-1].startswith("Error: ")
+    result = command(*arguments)
+    assert result.code == 2
+    assert where in result.err.splitlines()[-1]
+    assert result.err.splitlines()[-1].startswith("Error: ")
 
 
 def test_file_names_that_are_no_utf_8(command: Command, tmp_path: Path) -> None:
@@ -597,29 +597,29 @@ def test_code_that_asks_to_exit_does_not_end_a_run_as_if_it_were_done(
         "    @classmethod\n    def title(cls, config):\n        raise SystemExit(0)\n"
     )
     out = ("--out", tmp_path / "runs", "--progress", "none", "--jobs", 1)
-    said = command("run", "--plugin", plugin, "--models", "exits", *out, *QUICK)
-    assert said.code == 2
-    assert said.err == "Error: the code of a system or a library asked to exit (0)\n"
+    result = command("run", "--plugin", plugin, "--models", "exits", *out, *QUICK)
+    assert result.code == 2
+    assert result.err == "Error: the code of a system or a library asked to exit (0)\n"
 
 
 def test_a_corpus_without_a_suite_is_no_selection(command: Command, tmp_path: Path) -> None:
-    said = command("report", tmp_path, "--corpus", "demo")
-    assert said.code == 2
-    assert "--corpus: it needs --suite or --table" in said.err
+    result = command("report", tmp_path, "--corpus", "demo")
+    assert result.code == 2
+    assert "--corpus: it needs --suite or --table" in result.err
 
 
 def test_a_wrong_command_gets_a_near_match(command: Command) -> None:
-    said = command("scor")
-    assert said.code == 2
-    assert "Did you mean 'score'?" in said.err
+    result = command("scor")
+    assert result.code == 2
+    assert "Did you mean 'score'?" in result.err
 
 
 def test_a_broken_responses_file_names_its_line(command: Command, tmp_path: Path) -> None:
     path = tmp_path / "bad.jsonl"
     path.write_text('{"response": "a"}\n{"response": 5}\n')
-    said = command("score", path)
-    assert said.code == 2
-    assert "bad.jsonl:2" in said.err
+    result = command("score", path)
+    assert result.code == 2
+    assert "bad.jsonl:2" in result.err
 
 
 def test_a_full_disk_loses_nothing(command: Command, small_disk: Path) -> None:
@@ -630,9 +630,9 @@ def test_a_full_disk_loses_nothing(command: Command, small_disk: Path) -> None:
     with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
         while True:
             file.write(bytes(1024))
-    said = command(*base, "--models", "copy-last,unigram")
-    assert said.code == 2
-    assert "no space left on device. Free some space or choose another --out." in said.err
+    result = command(*base, "--models", "copy-last,unigram")
+    assert result.code == 2
+    assert "no space left on device. Free some space or choose another --out." in result.err
     filler.unlink()
     assert command(*base).code == 0
     assert (small_disk / "report" / "demo.csv").read_bytes() == before
@@ -643,10 +643,10 @@ def test_a_damaged_system_is_named(command: Command, tmp_path: Path) -> None:
     command(*base)
     (state,) = tmp_path.glob("trained/*/finished/system/state.json")
     state.write_text("{}")
-    said = command(*base, "--decoding", "beam:2")
-    assert said.code == 2
-    assert "state.json" in said.err
-    assert "--overwrite always" in said.err
+    result = command(*base, "--decoding", "beam:2")
+    assert result.code == 2
+    assert "state.json" in result.err
+    assert "--overwrite always" in result.err
     assert command(*base, "--overwrite", "always").code == 0
 
 

@@ -21,8 +21,8 @@ QUIET = ["--device", "cpu", "--progress", "none"]
 def blocks(document: str, language: str) -> list[str]:
     """The code blocks of a document that are marked with this language ("": not at all)."""
     text = (ROOT / document).read_text(encoding="utf-8")
-    found = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    return [code for mark, code in found if mark == language]
+    actual = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [code for mark, code in actual if mark == language]
 
 
 def commands(document: str) -> list[list[str]]:
@@ -115,8 +115,8 @@ def test_the_worked_example_makes_a_row(
     monkeypatch.chdir(tmp_path)
     Path("echo.py").write_text(code, encoding="utf-8")
     line[line.index("--models") + 1] = "echo,copy-last"
-    spoken = command(*line[1:], *FEW, *QUIET)
-    assert spoken.code == 0, spoken.err
+    result = command(*line[1:], *FEW, *QUIET)
+    assert result.code == 0, result.err
     (table,) = Path("results/runs/report").glob("*.txt")
     rows = table.read_text(encoding="utf-8").splitlines()
     echo, last = (next(row for row in rows if row.startswith(n)) for n in ("echo", "Copy last"))
@@ -130,14 +130,14 @@ def test_finished_responses_become_the_row_that_the_document_shows(
     (line,) = (line for line in lines if any("file[path=" in word for word in line))
     monkeypatch.chdir(tmp_path)
     assert command("run", "--models", "copy-last", *FEW, "--limit-test", 100, *QUIET).code == 0
-    (found,) = Path("results/runs").glob("answers/*/responses.jsonl")
-    theirs = [json.loads(row) for row in found.read_text(encoding="utf-8").splitlines()]
+    (actual,) = Path("results/runs").glob("answers/*/responses.jsonl")
+    theirs = [json.loads(row) for row in actual.read_text(encoding="utf-8").splitlines()]
     text = "".join(json.dumps({"id": row["id"], "response": "yes !"}) + "\n" for row in theirs)
     Path("theirs.jsonl").write_text(text, encoding="utf-8")
-    spoken = command(*line[1:], *FEW[:2], *FEW[4:], *QUIET)
-    assert spoken.code == 0, spoken.err
-    assert "Their model" in spoken.out
-    assert "responses of theirs.jsonl, made elsewhere" in spoken.out
+    result = command(*line[1:], *FEW[:2], *FEW[4:], *QUIET)
+    assert result.code == 0, result.err
+    assert "Their model" in result.out
+    assert "responses of theirs.jsonl, made elsewhere" in result.out
 
 
 def test_every_pinned_package_but_torch_has_checksums() -> None:

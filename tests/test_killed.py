@@ -68,14 +68,14 @@ def compare(killed: Path, whole: Path) -> None:
 
 def workers(process: int) -> list[int]:
     """The processes that do the jobs of a run."""
-    found = []
+    actual = []
     for path in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             parent = (path / "stat").read_text().rpartition(")")[2].split()[1]
             command = (path / "cmdline").read_text()
             if int(parent) == process and "multiprocessing.spawn" in command:
-                found.append(int(path.name))
-    return sorted(found)
+                actual.append(int(path.name))
+    return sorted(actual)
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no kill -9")

@@ -52,9 +52,9 @@ def test_functions_are_short() -> None:
 
 def modules() -> Iterator[ModuleType]:
     for package in (dialbench, dialbench_adapters):
-        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            if not found.name.endswith("__main__"):
-                yield importlib.import_module(found.name)
+        for actual in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not actual.name.endswith("__main__"):
+                yield importlib.import_module(actual.name)
 
 
 def depth(kind: type) -> int:

@@ -483,7 +483,7 @@ class PaperBothCell(PaperContextCell):
             nn.init.xavier_uniform_(direction)
 
     def per_conversation(self, conditioning: Conditioning) -> Parts:
-        """Also theta."""
+        """The term of zeta in Phi, and theta, (D, N, K)."""
         theta = conditioning.topics.expand(self.directions, *conditioning.topics.shape)
         return *super().per_conversation(conditioning), theta
 

@@ -219,5 +219,9 @@ def _weight_problems(old: Entry, new: Entry) -> Iterator[str]:
     for name in sorted(old.weights.keys() | new.weights.keys()):
         if old.weights.get(name) == new.weights.get(name):
             continue
-        what = "differs" if name in old.weights and name in new.weights else "is there on one side"
+        what = (
+            "differs"
+            if name in old.weights and name in new.weights
+            else "is in one of the two only"
+        )
         yield f"the trained system is another: {name} {what}"

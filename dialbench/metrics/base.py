@@ -113,7 +113,7 @@ class Metric(ABC, Generic[S]):
     def jackknife_values(
         self, statistics: S, groups: NDArray[np.int64], kept: NDArray[np.bool_]
     ) -> NDArray[np.float64]:
-        """(k,) values from which it is told how far other dialogues would move the value.
+        """(k,) values that show how far other dialogues would move the value.
 
         Those of `score_subsets`, unless leaving responses out moves them at random besides.
         """

@@ -499,8 +499,8 @@ class TestLoss:
     def test_answering_reads_no_response(self, made):
         model, batch = made
         blind = replace(batch, target=batch.target[:, :0], real=batch.real[:0])
-        said = [decode(model, given, Decoding(), 8) for given in (batch, blind)]
-        assert said[0] == said[1]
+        responses = [decode(model, given, Decoding(), 8) for given in (batch, blind)]
+        assert responses[0] == responses[1]
 
 
 @pytest.mark.parametrize("system", SYSTEMS)

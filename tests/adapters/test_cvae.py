@@ -96,15 +96,15 @@ class TestLatentVariable:
         blind = replace(batch, target=batch.target[:, :0], real=batch.real[:0])
         asked, unasked = (model.start(given).example["draws"] for given in (batch, blind))
         assert torch.equal(asked, unasked)
-        said = [decode(model, given, Decoding(), 8) for given in (batch, blind)]
-        assert said[0] == said[1]
+        responses = [decode(model, given, Decoding(), 8) for given in (batch, blind)]
+        assert responses[0] == responses[1]
 
     def test_seeds_give_other_words(self, ready):
         model, batch = ready(SCRATCH)
         model.prior.layers[-1].bias.data[16:] = 4.0  # so that z decides words from the start
-        said = [decode(model, replace(batch, seed=seed), Decoding(), 8) for seed in (1, 2, 1)]
-        assert said[0] == said[2]
-        assert said[0] != said[1]
+        responses = [decode(model, replace(batch, seed=seed), Decoding(), 8) for seed in (1, 2, 1)]
+        assert responses[0] == responses[2]
+        assert responses[0] != responses[1]
 
 
 class TestLoss:
@@ -126,7 +126,7 @@ class TestLoss:
         hidden = model.teacher_forced(z, memory, seen, batch)
         logs = model.output(hidden).log_softmax(-1).gather(-1, batch.target[:, :, None])[:, :, 0]
         bags = model.bag(z).log_softmax(-1)
-        words = [(row, w) for row, said in enumerate(batch.target.tolist()) for w in said if w]
+        words = [(row, w) for row, tokens in enumerate(batch.target.tolist()) for w in tokens if w]
         parts = model.loss(batch, 0).parts
         assert parts["nll"].item() == pytest.approx(-logs[batch.target.ne(PAD)].sum().item())
         assert parts["kl"].item() == pytest.approx(q.divergence(p).sum().item())

@@ -62,8 +62,8 @@ class TestLoss:
 
     def test_parts_by_hand(self, made):
         model, batch = made
-        said = [[word for word in row if word not in (PAD, EOS)] for row in batch.target.tolist()]
-        read = torch.cat([model.utterances(torch.tensor([words])) for words in said])
+        tokens = [[word for word in row if word not in (PAD, EOS)] for row in batch.target.tolist()]
+        read = torch.cat([model.utterances(torch.tensor([words])) for words in tokens])
         c = model.read(batch)
         mean, log_variance = model.posterior(torch.cat([c, read], -1)).chunk(2, -1)
         before, behind = model.prior[0], model.prior[2]
@@ -107,9 +107,9 @@ class TestLatentVariable:
     def test_changes_words_but_only_by_the_seed(self, ready):
         model, batch = ready("cvae-rnn")
         model.bridge.weight.data *= 20.0  # so that z decides words before anything is learnt
-        said = [decode(model, replace(batch, seed=seed), Decoding(), 8) for seed in (1, 2, 1)]
-        assert said[0] == said[2]
-        assert said[0] != said[1]
+        responses = [decode(model, replace(batch, seed=seed), Decoding(), 8) for seed in (1, 2, 1)]
+        assert responses[0] == responses[2]
+        assert responses[0] != responses[1]
 
     def test_answering_draws_from_the_prior_and_reads_no_response(self, ready):
         model, batch = ready("cvae-rnn")

@@ -90,13 +90,13 @@ class TestClusters:
         tries = [clusters(rows, size, 3, seed) for seed in range(5)]
         matrix = dense(rows, size)
 
-        def inertia(found: np.ndarray) -> float:
+        def inertia(actual: np.ndarray) -> float:
             return sum(
-                float(((matrix[found == k] - matrix[found == k].mean(0)) ** 2).sum())
-                for k in set(found.tolist())
+                float(((matrix[actual == k] - matrix[actual == k].mean(0)) ** 2).sum())
+                for k in set(actual.tolist())
             )
 
-        best = min((found.numpy() for found in tries), key=inertia)
+        best = min((actual.numpy() for actual in tries), key=inertia)
         assert inertia(best) <= plain.inertia_ * 1.001
         assert adjusted_rand_score(np.arange(90) % 3, best) > 0.9
 

@@ -251,11 +251,11 @@ class TestTraining:
     ):
         from dialbench_adapters.text_models import tagger
 
-        said = []
+        texts = []
 
         class Noted(Progress):
             def warn(self, text: str) -> None:
-                said.append(text)
+                texts.append(text)
 
         monkeypatch.setattr(tagger, "find", lambda data: None)
         config = type(stages[WordsStage].config)(
@@ -263,7 +263,7 @@ class TestTraining:
         )
         run = Run(1, folder=tmp_path, base=stages[S2SA], progress=Noted())
         WordsStage(config).fit(eight, eight, run)
-        [text] = [text for text in said if "closed list" in text]
+        [text] = [text for text in texts if "closed list" in text]
         assert "dialbench fetch nltk" in text
 
 

@@ -208,8 +208,8 @@ class TestRun:
         random.Random(1).shuffle(lines)
         theirs.write_text("\n".join(lines))
         models = f"unigram,file[path={theirs},name=Their model]"
-        spoken = command("run", "--models", models, *options)
-        assert spoken.code == 0, spoken.err
+        result = command("run", "--models", models, *options)
+        assert result.code == 0, result.err
         rows: dict[str, list[str]] = {}
         with (out / "report" / "demo.csv").open(newline="") as file:
             for row in csv.DictReader(file):
@@ -228,8 +228,8 @@ class TestRun:
     def test_a_subset_stops_the_run_before_anything_is_trained(self, command, write, tmp_path):
         models = f"unigram,file[path={write('id')}]"
         options = [*self.options(tmp_path / "runs")[:-1], "--out", tmp_path / "runs"]
-        spoken = command("run", "--models", models, *options)
-        assert spoken.code == 2
-        assert spoken.err.count("\n") == 1
-        assert "theirs.jsonl:1" in spoken.err
+        result = command("run", "--models", models, *options)
+        assert result.code == 2
+        assert result.err.count("\n") == 1
+        assert "theirs.jsonl:1" in result.err
         assert not (tmp_path / "runs" / "trained").exists()

@@ -248,16 +248,16 @@ class TestPretrained:
     def test_the_rows_note_names_the_corpus_of_the_paper(self, tiny, build, eight, tmp_path):
         class Notes(Progress):
             def warn(self, text):
-                said.append(text)
+                texts.append(text)
 
-        said = []
+        texts = []
         run = Run(2, folder=tmp_path, progress=Notes())
         build(f"gpt2[weights={tiny('gpt2')}]", tuning_epochs=1).fit(eight, eight, run)
-        (note,) = said
+        (note,) = texts
         assert "fine-tuned on this corpus" in note
         assert "DailyDialog only" in note
         build(f"gpt2[weights={tiny('gpt2')},tune=false]").fit(eight, eight, run)
-        assert len(said) == 1
+        assert len(texts) == 1
 
     def test_another_kind_of_model(self, tiny):
         with pytest.raises(InputError, match="is a llama, no gpt2") as caught:

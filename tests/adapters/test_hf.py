@@ -316,9 +316,9 @@ class TestRun:
         models = f"hf[weights={tiny('t5')},tuning_epochs=1,response_tokens=8]"
         arguments = ["run", "--models", models, "--limit-train", 20, "--limit-test", 5]
         rest = ["--metrics", "length", "--formats", "txt", "--progress", "none", "--device", "cpu"]
-        spoken = command(*arguments, *rest, "--out", tmp_path)
-        assert spoken.code == 0, spoken.err
-        assert "tiny-t5 (fine-tuned)" in spoken.out
+        result = command(*arguments, *rest, "--out", tmp_path)
+        assert result.code == 0, result.err
+        assert "tiny-t5 (fine-tuned)" in result.out
 
 
 def refused(weights, match: str, **options) -> str:

@@ -126,16 +126,16 @@ class TestContext:
         long = " ".join(words[:30]), " ".join(words[3:33]), " ".join(words[5:20])
         # 15 words, a separator, 30 words, a separator: three words of the first turn are left
         short = " ".join(words[27:30]), *long[1:]
-        heard, said = reads(*long)
+        heard, texts = reads(*long)
         assert torch.equal(heard, reads(*short)[0])
-        assert said == reads(*short)[1]
+        assert texts == reads(*short)[1]
         assert not torch.equal(heard, reads(" ".join(words[28:30]), *long[1:])[0])
 
     def test_turns_beyond_the_limit_are_not_there(self, reads):
         last = " ".join(["hat", "soup"] * 24 + ["tram"])
-        heard, said = reads("our train leaves at nine .", "then hurry !", last)  # 49 words
+        heard, tokens = reads("our train leaves at nine .", "then hurry !", last)  # 49 words
         assert torch.equal(heard, reads(last)[0])
-        assert said == reads(last)[1]
+        assert tokens == reads(last)[1]
         assert not torch.equal(heard, reads("hurry !", last.removeprefix("hat "))[0])
 
 
@@ -172,15 +172,15 @@ class TestAnswering:
     def test_same_seed_same_words(self, made):
         model, batch = made
         model.writer.action.weight.data *= 20.0  # so that actions decide words before any is learnt
-        said = [decode(model, replace(batch, seed=s), Decoding(), 8) for s in (1, 2, 1)]
-        assert said[0] == said[2]
-        assert said[0] != said[1]
+        responses = [decode(model, replace(batch, seed=s), Decoding(), 8) for s in (1, 2, 1)]
+        assert responses[0] == responses[2]
+        assert responses[0] != responses[1]
 
     def test_reads_no_response(self, made):
         model, batch = made
         blind = replace(batch, target=batch.target[:, :0], real=batch.real[:0])
-        said = [decode(model, given, Decoding(), 8) for given in (batch, blind)]
-        assert said[0] == said[1]
+        responses = [decode(model, given, Decoding(), 8) for given in (batch, blind)]
+        assert responses[0] == responses[1]
 
     @pytest.mark.parametrize("width", [1, 3])
     def test_cached_steps_equal_one_pass(self, made, width, check_cached_equals_whole):

@@ -116,18 +116,18 @@ class TestRanking:
         assert S2SAMMI.load(folder, adapter.config).respond(asked, how, Run(1)) == answers
 
     def test_decodings_that_name_no_list_rank_as_many_as_the_option_says(self, trained, asked):
-        said = []
+        texts = []
 
         class Noted(Progress):
             def warn(self, text: str) -> None:
-                said.append(text)
+                texts.append(text)
 
         adapter = trained(hypotheses=4)
         run = Run(1, progress=Noted())
         listed = adapter.respond(asked, Decoding.parse("mmi:4"), run)
-        assert said == []
+        assert texts == []
         assert adapter.respond(asked, Decoding.parse("top-p:0.9"), run) == listed
-        assert said == [
+        assert texts == [
             "S2SA-MMI ranks 4 hypotheses of beam search, where others decode with top-p:0.9"
         ]
 

@@ -142,9 +142,9 @@ class TestLatentVariables:
     def test_seeds_give_other_words(self, ready):
         model, batch = ready(SCRATCH)
         model.first.prior.layers[-1].bias.data[6:] = 4.0  # so that z decides words from the start
-        said = [decode(model, replace(batch, seed=seed), Decoding(), 8) for seed in (1, 2, 1)]
-        assert said[0] == said[2]
-        assert said[0] != said[1]
+        responses = [decode(model, replace(batch, seed=seed), Decoding(), 8) for seed in (1, 2, 1)]
+        assert responses[0] == responses[2]
+        assert responses[0] != responses[1]
 
     def test_positions_have_noise_of_their_own(self, ready):
         model, batch = ready(SCRATCH)
@@ -193,11 +193,11 @@ class TestLoss:
         logs = model.bag(states).log_softmax(-1)
         expected = []
         for row, words in enumerate(batch.target.tolist()):
-            said = [word for word in words if word != PAD]
-            for t in range(len(said)):
-                ahead = [-logs[row, t, word].item() for word in said[t:]]
+            tokens = [word for word in words if word != PAD]
+            for t in range(len(tokens)):
+                ahead = [-logs[row, t, word].item() for word in tokens[t:]]
                 expected.append(sum(ahead) / len(ahead))
-            assert expected[-1] == pytest.approx(-logs[row, len(said) - 1, EOS].item())
+            assert expected[-1] == pytest.approx(-logs[row, len(tokens) - 1, EOS].item())
         assert model.bags(states, batch).tolist() == pytest.approx(expected)
 
     def test_eight_pairs_are_learnt_by_heart(self, ready, learn):

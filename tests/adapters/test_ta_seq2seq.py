@@ -159,8 +159,8 @@ class TestMessages:
         actual = messages(train, words)
         assert actual.dialogues.tolist() == [0, 0, 0, 1, 1]
         bounds = zip(actual.words.starts, actual.words.ends, strict=True)
-        said = [" ".join(words.decode(actual.words.values[a:b])) for a, b in bounds]
-        assert said == ["green tea", "green", "boiling water", "green tea", "tea water sugar"]
+        responses = [" ".join(words.decode(actual.words.values[a:b])) for a, b in bounds]
+        assert responses == ["green tea", "green", "boiling water", "green tea", "tea water sugar"]
 
 
 class TestTraining:

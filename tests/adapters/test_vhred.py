@@ -82,8 +82,8 @@ class TestLoss:
 
     def test_by_hand_from_the_posterior(self, made):
         model, batch = made
-        said = [[word for word in row if word not in (PAD, EOS)] for row in batch.target.tolist()]
-        read = torch.cat([model.utterances(torch.tensor([words])) for words in said])
+        tokens = [[word for word in row if word not in (PAD, EOS)] for row in batch.target.tolist()]
+        read = torch.cat([model.utterances(torch.tensor([words])) for words in tokens])
         context = model.context(model.conversation(batch))
         q, p = model.posterior(context, read), model.prior(context)
         z = q.mean + (q.log_variance / 2).exp() * noise(batch, 6)
@@ -192,9 +192,9 @@ class TestLatentVariable:
     def test_seeds_give_other_words(self, ready):
         model, batch = ready("vhred", **SIZES)
         model.bridge.weight.data *= 20.0  # so that z decides words before anything is learnt
-        said = [decode(model, replace(batch, seed=seed), Decoding(), 8) for seed in (1, 2, 1)]
-        assert said[0] == said[2]
-        assert said[0] != said[1]
+        responses = [decode(model, replace(batch, seed=seed), Decoding(), 8) for seed in (1, 2, 1)]
+        assert responses[0] == responses[2]
+        assert responses[0] != responses[1]
 
 
 class TestWordDrop:

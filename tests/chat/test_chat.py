@@ -161,8 +161,8 @@ class TestSelfChat:
         )
 
     def test_first_turns_are_those_of_the_test_split(self):
-        found = opening_turns("demo", 5)
-        assert len(set(found)) == 5
+        actual = opening_turns("demo", 5)
+        assert len(set(actual)) == 5
         with pytest.raises(InputError, match=r"different first turns, not 100000\. Ask for fewer"):
             opening_turns("demo", 100_000)
 

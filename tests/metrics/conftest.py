@@ -121,9 +121,9 @@ def every_metric(tiny_wordnet: Path, tiny_vectors: Vectors) -> Callable[..., lis
 @pytest.fixture(scope="session")
 def wordnet(data_folder: Path) -> WordNet:
     """The WordNet of the data folder."""
-    found = WordNet.find(data_folder)
-    assert found is not None
-    return found
+    actual = WordNet.find(data_folder)
+    assert actual is not None
+    return actual
 
 
 @pytest.fixture(scope="session")

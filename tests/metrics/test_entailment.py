@@ -36,7 +36,9 @@ class Verbal:
 
 def texts_of(*answered):
     """Texts of (context, response)."""
-    pairs = [(Example(str(i), str(i), tuple(c), ()), said) for i, (c, said) in enumerate(answered)]
+    pairs = [
+        (Example(str(i), str(i), tuple(c), ()), texts) for i, (c, texts) in enumerate(answered)
+    ]
     return Texts.build(pairs, tokenize, verbatim=True)
 
 
@@ -67,10 +69,10 @@ def test_the_mean_over_turns_then_over_responses():
 def test_an_empty_response_is_neutral_and_counted_and_nobody_is_asked():
     judge = Verbal()
     texts = texts_of((["yes"], ""), (["yes"], "  \n"), (["yes"], "gladly"))
-    found = scores(judge, texts)
-    assert found["ue"] == pytest.approx(1 / 3)
-    assert found["ue-neutral"] == pytest.approx(2 / 3)
-    assert found["ue-p-entail"] == pytest.approx(0.7 / 3)
+    actual = scores(judge, texts)
+    assert actual["ue"] == pytest.approx(1 / 3)
+    assert actual["ue-neutral"] == pytest.approx(2 / 3)
+    assert actual["ue-p-entail"] == pytest.approx(0.7 / 3)
     assert set(judge.asked) == {("yes", "gladly")}
 
 
@@ -127,8 +129,8 @@ def test_the_signature_names_the_guard():
 )
 def test_what_says_nothing_is_neutral_and_nobody_is_asked(response):
     judge = Verbal()
-    found = scores(judge, texts_of((["yes", "no"], response)), NAMES[:-1])
-    assert found == dict.fromkeys(NAMES[:-1], 0.0) | {"ue-neutral": 1.0}
+    actual = scores(judge, texts_of((["yes", "no"], response)), NAMES[:-1])
+    assert actual == dict.fromkeys(NAMES[:-1], 0.0) | {"ue-neutral": 1.0}
     assert judge.asked == []
     assert scores(judge, texts_of((["yes"], response)), ["ue-raw"]) == {"ue-raw": 1.0}
     assert len(judge.asked) == 1

@@ -144,10 +144,10 @@ def test_without_a_model_there_is_a_reason(texts_of, metric, model):
 @pytest.mark.parametrize("name", ["bertscore", "mauve"])
 def test_a_library_that_is_not_installed_is_named(tmp_path, monkeypatch, name):
     model = {"bertscore": BertModel, "mauve": MauveModel}[name]
-    found = importlib.util.find_spec
+    actual = importlib.util.find_spec
     gone = {"bert_score", "mauve"}
     monkeypatch.setattr(
-        "importlib.util.find_spec", lambda x, *rest: None if x in gone else found(x, *rest)
+        "importlib.util.find_spec", lambda x, *rest: None if x in gone else actual(x, *rest)
     )
     with pytest.raises(InputError, match=rf"Install dialbench\[{model.extra}\]"):
         model.find(str(tmp_path))

@@ -204,6 +204,6 @@ def test_the_precision_of_one_order_follows_from_two_values(texts_of, examples, 
     most = max(len(references) for _, references in examples)
     padded = [(*own, *[own[0]] * (most - len(own))) for _, own in examples]
     streams = [list(stream) for stream in zip(*padded, strict=True)]
-    found = peer.corpus_score([response for response, _ in examples], streams)
-    expected = found.bp * found.precisions[n - 1] / 100
+    actual = peer.corpus_score([response for response, _ in examples], streams)
+    expected = actual.bp * actual.precisions[n - 1] / 100
     assert value_of_n**n / below ** (n - 1) == pytest.approx(expected, rel=1e-9, abs=1e-15)

@@ -18,8 +18,8 @@ def values(metric, texts):
 
 
 def test_novelty_counts_whole_turns(texts_of):
-    said = ["hello there", "there hello", "hello", "", "quite new words", "so it goes on"]
-    texts = texts_of(said)
+    tokens = ["hello there", "there hello", "hello", "", "quite new words", "so it goes on"]
+    texts = texts_of(tokens)
     metric = Novelty("whitespace", TRAINING)
     np.testing.assert_array_equal(values(metric, texts), [0, 1, 1, 0, 1, 0])
     assert metric.score(metric.statistics(texts)) == 0.5

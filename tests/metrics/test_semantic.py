@@ -77,12 +77,12 @@ def test_vendi_counts_what_differs(texts_of):
 
 
 def test_vendi_is_the_entropy_of_the_similarity_matrix(texts_of):
-    said = ["east", "east", "north", "North-east", "North-east"]
-    vectors = compass(said) / 3
-    shares = np.linalg.eigvalsh(vectors @ vectors.T / len(said))
+    texts = ["east", "east", "north", "North-east", "North-east"]
+    vectors = compass(texts) / 3
+    shares = np.linalg.eigvalsh(vectors @ vectors.T / len(texts))
     shares = shares[shares > 1e-12]
     expected = np.exp(-np.sum(shares * np.log(shares)))
-    assert value(Vendi("whitespace", MODEL), texts_of(said)) == pytest.approx(expected, rel=1e-9)
+    assert value(Vendi("whitespace", MODEL), texts_of(texts)) == pytest.approx(expected, rel=1e-9)
 
 
 def test_each_text_is_encoded_once(texts_of):

@@ -29,9 +29,9 @@ def of(name: str, *texts: str, seconds: float = 2.0, curve=(), **facts) -> Score
 
 
 def test_perplexity_is_of_the_weights_that_answer_and_bounds_latents():
-    found = of("perplexity", "a", curve=CURVE, vocabulary=50, **FACTS)
-    assert found.value == pytest.approx(math.exp(2.0))
-    assert found.signature == "perplexity|split:valid|latent:bound|V:50"
+    actual = of("perplexity", "a", curve=CURVE, vocabulary=50, **FACTS)
+    assert actual.value == pytest.approx(math.exp(2.0))
+    assert actual.signature == "perplexity|split:valid|latent:bound|V:50"
 
 
 def test_values_under_other_vocabularies_do_not_compare():
@@ -48,15 +48,15 @@ def test_a_likelihood_within_fewer_words_has_a_signature_of_its_own():
 
 @pytest.mark.parametrize("curve", [(), CURVE[2:], [{"epoch": 2.0, "lda": 1.0}]])
 def test_no_perplexity_without_a_likelihood(curve):
-    found = of("perplexity", "a", curve=curve, **FACTS)
-    assert not found.available
-    assert found.reason == "the system reports no likelihood of responses"
+    actual = of("perplexity", "a", curve=curve, **FACTS)
+    assert not actual.available
+    assert actual.reason == "the system reports no likelihood of responses"
 
 
 def test_what_the_context_gains_is_a_fact_over_a_vocabulary():
-    found = of("context-gain", "a", context_gain=0.25, vocabulary=50, **FACTS)
-    assert found.value == 0.25
-    assert found.signature.endswith("|latent:bound|V:50")
+    actual = of("context-gain", "a", context_gain=0.25, vocabulary=50, **FACTS)
+    assert actual.value == 0.25
+    assert actual.signature.endswith("|latent:bound|V:50")
     missing = of("context-gain", "a", **FACTS)
     assert missing.reason == "the system reports no likelihood of responses to other contexts"
 
@@ -76,9 +76,9 @@ def test_speed_is_that_of_all_answers_on_a_named_device():
     texts = ("one, two", "three", "")  # four tokens
     assert of("cases-per-second", *texts, **FACTS).value == 1.5
     assert of("cases-per-ms", *texts, **FACTS).value == 0.0015
-    found = of("seconds-per-word", *texts, **FACTS)
-    assert found.value == 0.5
-    assert found.signature.endswith("|device:cpu (fast)")
+    actual = of("seconds-per-word", *texts, **FACTS)
+    assert actual.value == 0.5
+    assert actual.signature.endswith("|device:cpu (fast)")
 
 
 @pytest.mark.parametrize(
@@ -90,9 +90,9 @@ def test_speed_is_that_of_all_answers_on_a_named_device():
     ],
 )
 def test_no_speed_without_words_time_or_a_model(reason, texts, more):
-    found = of("seconds-per-word", *texts, **more)
-    assert math.isnan(found.value)
-    assert found.reason.startswith(reason)
+    actual = of("seconds-per-word", *texts, **more)
+    assert math.isnan(actual.value)
+    assert actual.reason.startswith(reason)
 
 
 def test_none_has_the_name_of_a_metric_of_responses():

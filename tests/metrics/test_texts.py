@@ -34,9 +34,9 @@ def test_responses_and_references_come_back_token_for_token(texts_of):
 @pytest.mark.parametrize("name", ["default", "whitespace", "parlai", "13a"])
 @given(texts=st.lists(st.text("ab \x00'smd\n.İΣ"), max_size=6))
 def test_texts_have_the_tokens_they_have_alone(texts_of, name, texts):
-    found = texts_of(texts, [(text, text) for text in texts], tokenize=name)
-    assert words_of(found.responses) == [tokenizer(name)(text) for text in texts]
-    assert words_of(found.references) == [tokenizer(name)(t) for t in texts for _ in range(2)]
+    actual = texts_of(texts, [(text, text) for text in texts], tokenize=name)
+    assert words_of(actual.responses) == [tokenizer(name)(text) for text in texts]
+    assert words_of(actual.references) == [tokenizer(name)(t) for t in texts for _ in range(2)]
 
 
 def test_no_responses_at_all_are_texts_too(texts_of):

@@ -39,8 +39,8 @@ def test_all_of_a_file_is_training_text(file):
     train = training_split(file(*DIALOGUES))
     names = ("novelty", "copy-rate", "ead-1")
     built = build_metrics(ScoringOptions(names, "whitespace"), train)
-    said = [(Example(str(i), str(i), ("x",), ("y",)), turn) for i, turn in enumerate(TURNS)]
-    scores = score_responses(said, built)
+    texts = [(Example(str(i), str(i), ("x",), ("y",)), turn) for i, turn in enumerate(TURNS)]
+    scores = score_responses(texts, built)
     assert (scores["novelty"].value, scores["copy-rate"].value) == (0, 1)
     assert "|V:26|" in scores["ead-1"].signature
 
@@ -48,8 +48,8 @@ def test_all_of_a_file_is_training_text(file):
 def test_lines_marked_valid_or_test_are_no_training_text(file):
     splits = ["train", None, "valid", "test", "train"]
     lines = [dict(d, split=s) if s else d for d, s in zip(DIALOGUES, splits, strict=False)]
-    found = text_of(file(*lines[:5]))
-    assert found == [turn for place in (0, 1, 4) for turn in DIALOGUES[place]["turns"]]
+    actual = text_of(file(*lines[:5]))
+    assert actual == [turn for place in (0, 1, 4) for turn in DIALOGUES[place]["turns"]]
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -115,10 +115,10 @@ dialogue = st.lists(st.sampled_from("abc"), min_size=2, max_size=9)
 def test_whole_contexts_in_any_order_show_each_turn_once(turns, data):
     places = data.draw(st.lists(st.integers(1, len(turns) - 1), min_size=1, unique=True))
     split = Split("train", [example(turns[:place], turns[place]) for place in places])
-    found = list(turns_of(split))
-    assert sorted(found) == sorted(turns[: max(places) + 1])
+    actual = list(turns_of(split))
+    assert sorted(actual) == sorted(turns[: max(places) + 1])
     if places == sorted(places):
-        assert found == turns[: max(places) + 1]
+        assert actual == turns[: max(places) + 1]
 
 
 @given(dialogue, st.integers(1, 9))

@@ -34,8 +34,8 @@ def test_each_context_is_a_set_of_its_own(texts_of, every_metric, contexts):
     texts = drawn(texts_of, contexts)
     for name in EVERY:
         within, across = every_metric(name, name.removeprefix("within-"))
-        found = values(within, texts)
-        for own, value in zip(contexts, found, strict=True):
+        actual = values(within, texts)
+        for own, value in zip(contexts, actual, strict=True):
             expected = across.score(across.statistics(texts_of(own))) if len(own) > 1 else math.nan
             assert value == pytest.approx(expected, rel=1e-9, nan_ok=True), (name, own)
 
@@ -68,8 +68,8 @@ def test_worked_by_hand(texts_of):
 def test_the_effective_number_of_responses(texts_of):
     model = SentenceModel(lambda texts: np.array([[t == "x", t == "y"] for t in texts]), "two")
     texts = drawn(texts_of, [["x", "y"], ["x", "x", "x"], ["x", "y", ""], ["", ""], ["x"]])
-    found = values(WithinVendi("whitespace", model), texts)
-    np.testing.assert_allclose(found, [2, 1, 2, np.nan, np.nan])
+    actual = values(WithinVendi("whitespace", model), texts)
+    np.testing.assert_allclose(actual, [2, 1, 2, np.nan, np.nan])
 
 
 def test_across_contexts_the_first_response_counts(texts_of, every_metric):

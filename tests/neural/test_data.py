@@ -233,9 +233,9 @@ class TestTurns:
     @pytest.mark.parametrize("limit", [1, 2, 3, 7, 20])
     def test_words_are_those_of_the_context_as_one_string(self, limit):
         random = np.random.default_rng(limit)
-        said = [" ".join(random.choice(list("abcd"), random.integers(1, 9))) for _ in range(6)]
+        texts = [" ".join(random.choice(list("abcd"), random.integers(1, 9))) for _ in range(6)]
         contexts = [
-            Context(random.choice(said, random.integers(1, 6)).tolist(), str(i)) for i in range(40)
+            Context(random.choice(texts, random.integers(1, 6)).tolist(), str(i)) for i in range(40)
         ]
         batch = make_batch(encode(contexts, WORDS, limit), np.arange(40), "cpu")
         turns = batch.turns

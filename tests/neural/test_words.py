@@ -20,15 +20,15 @@ WORDS = Vocabulary(
 
 @pytest.fixture(scope="module")
 def data() -> Encoded:
-    said = [
+    texts = [
         f"{article} {animal} {verb}"
         for article in ("the", "a")
         for animal in ("cat", "dog")
         for verb in ("sleeps", "eats")
     ]
-    said += [f"we meet on {day}" for day in ("monday", "friday")]
-    contexts = [Context((turn,), str(i)) for i, turn in enumerate(said)]
-    return encode(contexts, WORDS, 20, ["hush"] * len(said), 9)
+    texts += [f"we meet on {day}" for day in ("monday", "friday")]
+    contexts = [Context((turn,), str(i)) for i, turn in enumerate(texts)]
+    return encode(contexts, WORDS, 20, ["hush"] * len(texts), 9)
 
 
 def test_words_among_the_same_neighbours_lie_together(data: Encoded) -> None:

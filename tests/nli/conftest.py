@@ -148,9 +148,9 @@ def _learned(folder: Path) -> tuple[Any, Any]:
             [p for p, _, _ in KNOWN], [h for _, h, _ in KNOWN], padding=True, return_tensors="pt"
         )
         adam = torch.optim.Adam(model.parameters(), lr=1e-2)
-        wanted = torch.tensor([LABELS.index(label) for _, _, label in KNOWN])
+        expected = torch.tensor([LABELS.index(label) for _, _, label in KNOWN])
         for _ in range(60):
-            loss = model(**batch, labels=wanted).loss
+            loss = model(**batch, labels=expected).loss
             adam.zero_grad()
             loss.backward()
             adam.step()

@@ -65,10 +65,10 @@ def test_what_is_kept_has_the_offsets_in_its_bias():
     import torch
 
     tensors = {"classifier.bias": torch.tensor([0.1, 0.2, 0.3]), "x.up": torch.ones(2, 2)}
-    found = shifted(tensors, (0.5, 0.0, -0.25))
-    assert found["classifier.bias"].tolist() == pytest.approx([0.6, 0.2, 0.05])
+    actual = shifted(tensors, (0.5, 0.0, -0.25))
+    assert actual["classifier.bias"].tolist() == pytest.approx([0.6, 0.2, 0.05])
     assert tensors["classifier.bias"].tolist() == pytest.approx([0.1, 0.2, 0.3])
-    assert found["x.up"] is tensors["x.up"]
+    assert actual["x.up"] is tensors["x.up"]
 
 
 def calibrated(examples, lessons, **logits):
@@ -78,8 +78,8 @@ def calibrated(examples, lessons, **logits):
 
 def test_what_separates_best_is_chosen(examples, lessons):
     # From 0.5 on, true next turns are entailed and others stay neutral.
-    found = calibrated(examples, lessons, true=(0.6, 1, 0), unlike=(-2, 1, 0))
-    assert found == Offsets(0.5, 0.0)
+    actual = calibrated(examples, lessons, true=(0.6, 1, 0), unlike=(-2, 1, 0))
+    assert actual == Offsets(0.5, 0.0)
 
 
 def test_the_level_of_unlike_turns_is_kept(examples, lessons, monkeypatch):

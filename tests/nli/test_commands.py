@@ -18,32 +18,32 @@ SAID = [
 @pytest.fixture
 def responses(tmp_path):
     path = tmp_path / "mine.jsonl"
-    lines = [{"context": context, "response": said} for context, said in SAID]
+    lines = [{"context": context, "response": texts} for context, texts in SAID]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return path
 
 
 def test_finished_responses_are_judged_by_the_named_model(command, checkpoint, responses):
     folder = checkpoint()
-    said = command("score", responses, "--metrics", "ue,ue-soft", "--nli", folder, "--json")
-    found = json.loads(said.out)["metrics"]
+    result = command("score", responses, "--metrics", "ue,ue-soft", "--nli", folder, "--json")
+    actual = json.loads(result.out)["metrics"]
     context, response = SAID[0]
     judge = find(str(folder))
     chances = judge([(turn, response) for turn in context]).astype(float)
     labels = chances.argmax(axis=1)
     expected = sum({0: 1, 1: 0, 2: -1}[label] for label in labels.tolist()) / 2
-    assert found["ue"]["value"] == pytest.approx((expected + 0) / 2)
-    assert found["ue-soft"]["value"] == pytest.approx((chances[:, 0] - chances[:, 2]).mean() / 2)
-    assert found["ue"]["n"] == 2
-    assert f"|judge:{judge.name}|" in found["ue"]["signature"]
+    assert actual["ue"]["value"] == pytest.approx((expected + 0) / 2)
+    assert actual["ue-soft"]["value"] == pytest.approx((chances[:, 0] - chances[:, 2]).mean() / 2)
+    assert actual["ue"]["n"] == 2
+    assert f"|judge:{judge.name}|" in actual["ue"]["signature"]
 
 
 def test_the_paraformer_convention_has_ue(command, checkpoint, responses):
     arguments = ("--convention", "paraformer", "--nli", checkpoint(), "--json")
-    found = json.loads(command("score", responses, *arguments).out)["metrics"]
-    assert list(found) == ["Dist-1", "Dist-2", "Dist-3", "UE"]
-    assert found["UE"]["measure"] == "ue-raw"
-    assert found["UE"]["value"] is not None
+    actual = json.loads(command("score", responses, *arguments).out)["metrics"]
+    assert list(actual) == ["Dist-1", "Dist-2", "Dist-3", "UE"]
+    assert actual["UE"]["measure"] == "ue-raw"
+    assert actual["UE"]["value"] is not None
 
 
 def test_a_run_keeps_what_its_judge_said(command, checkpoint, tmp_path, monkeypatch):
@@ -74,12 +74,12 @@ def test_a_run_keeps_what_its_judge_said(command, checkpoint, tmp_path, monkeypa
 
 
 def test_a_model_that_is_not_there_is_one_line(command, responses):
-    said = command("score", responses, "--metrics", "ue", "--nli", "nobody/none")
-    assert said.code == 2
-    assert said.err.count("\n") == 1
-    assert "--nli nobody/none: it is neither a folder nor a model in the local cache" in said.err
+    result = command("score", responses, "--metrics", "ue", "--nli", "nobody/none")
+    assert result.code == 2
+    assert result.err.count("\n") == 1
+    assert "--nli nobody/none: it is neither a folder nor a model in the local cache" in result.err
 
 
 def test_measures_without_a_judge_need_none(command, responses):
-    said = command("score", responses, "--metrics", "length", "--nli", "nobody/none", "--json")
-    assert json.loads(said.out)["metrics"]["length"]["value"] == pytest.approx(13 / 3)
+    result = command("score", responses, "--metrics", "length", "--nli", "nobody/none", "--json")
+    assert json.loads(result.out)["metrics"]["length"]["value"] == pytest.approx(13 / 3)

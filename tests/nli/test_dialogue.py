@@ -78,14 +78,14 @@ def test_each_kind_has_its_label_and_its_dose(dialogues):
 
 
 def test_a_commonplace_is_what_three_dialogues_say(dialogues):
-    said = [(*d.turns, "I see.", "I see.") for d in dialogues]
-    assert commonplaces(said) == ["I see."] * 3
-    assert commonplaces(said[:2]) == []
+    texts = [(*d.turns, "I see.", "I see.") for d in dialogues]
+    assert commonplaces(texts) == ["I see."] * 3
+    assert commonplaces(texts[:2]) == []
 
 
 def test_half_of_what_is_unrelated_can_be_said_everywhere(dialogues):
-    said = [Dialogue(d.id, (*d.turns, "I see."), "train") for d in dialogues]
-    made = dialogue_pairs(said, 12, seed=3, everywhere=True)
+    texts = [Dialogue(d.id, (*d.turns, "I see."), "train") for d in dialogues]
+    made = dialogue_pairs(texts, 12, seed=3, everywhere=True)
     unrelated = [pair for pair in made if LABELS[pair.label] == "neutral"]
     common = unrelated[1::2]
     assert [pair.hypothesis for pair in common] == ["I see."] * 6

@@ -31,8 +31,8 @@ def test_opposites_contradict(base):
 
 def test_plain_pairs_come_out_right(base):
     judge = find(None)
-    found = judge([(premise, hypothesis) for premise, hypothesis, _ in PLAIN]).argmax(axis=1)
-    assert [LABELS[i] for i in found] == [label for _, _, label in PLAIN]
+    actual = judge([(premise, hypothesis) for premise, hypothesis, _ in PLAIN]).argmax(axis=1)
+    assert [LABELS[i] for i in actual] == [label for _, _, label in PLAIN]
 
 
 def test_the_card_is_of_these_weights():

@@ -98,9 +98,9 @@ def test_a_killed_training_ends_in_the_same_bits(begin, one_thread, monkeypatch)
         begin().fit(kill)
     resumed = begin()
     seen = []
-    found = resumed.fit(seen.append)
+    actual = resumed.fit(seen.append)
     assert [(p.step, p.steps) for p in seen] == [(2, 2)]
-    assert all(torch.equal(found[name], whole[name]) for name in whole)
+    assert all(torch.equal(actual[name], whole[name]) for name in whole)
     assert begin().fit(lambda _: None).keys() == whole.keys()
 
 
@@ -145,8 +145,8 @@ def test_a_further_training_goes_on_from_what_was_learned(begin, base):
     before = Classifier(first.model, tokenizer, range(3), "first")(TEXTS)
     second = begin("two", start=start)
     assert Classifier(second.model, tokenizer, range(3), "start")(TEXTS) == pytest.approx(before)
-    found = second.fit(lambda _: None)
-    assert not torch.equal(found["classifier.weight"], start["classifier.weight"])
+    actual = second.fit(lambda _: None)
+    assert not torch.equal(actual["classifier.weight"], start["classifier.weight"])
 
 
 def test_what_is_kept_judges_as_what_was_trained(begin, base, tmp_path):

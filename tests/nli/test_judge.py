@@ -46,9 +46,9 @@ def test_a_cross_encoder_that_sentence_transformers_saved_judges_alike(checkpoin
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
 def test_the_order_of_the_labels_is_read_from_the_config(checkpoint, order):
     folder = checkpoint([LABELS[place].upper() for place in order], order)
-    found = find(str(folder))(PAIRS[:3])
-    assert [LABELS[i] for i in found.argmax(axis=1)] == [label for _, _, label in KNOWN]
-    np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-6)
+    actual = find(str(folder))(PAIRS[:3])
+    assert [LABELS[i] for i in actual.argmax(axis=1)] == [label for _, _, label in KNOWN]
+    np.testing.assert_allclose(actual.sum(axis=1), 1, atol=1e-6)
 
 
 def test_a_wrong_order_of_labels_is_refused(checkpoint):

@@ -27,9 +27,9 @@ def test_the_command_makes_weights_and_a_card(command, base, lessons, tmp_path, 
     monkeypatch.setattr("dialbench.nli.training.curriculum.KINDS", FEW)
     out = tmp_path / "judge"
     train = ("nli", "train", "--data", lessons, "--out", out, "--dialogue-pairs", "2")
-    said = command(*train)
+    result = command(*train)
     weights, card = out / embedded.WEIGHTS.name, out / "minilm-l6-nli.md"
-    assert (said.code, said.out.split()) == (0, [str(weights), str(card)])
+    assert (result.code, result.out.split()) == (0, [str(weights), str(card)])
     text = card.read_text()
     assert all(f"`{source.name}`" in text for source in (*TRAINING, *HELD_OUT))
     assert "dialbench nli train --seed 1 --dialogue-pairs 2" in text
@@ -42,7 +42,7 @@ def test_the_command_makes_weights_and_a_card(command, base, lessons, tmp_path, 
     assert f"| {FEW[0].title} | 2 |" in text
     assert "of 300 get their label" in words
     assert "| `I see.` |" in text
-    assert said.err.count("stage 2 of 2") == 1
+    assert result.err.count("stage 2 of 2") == 1
     assert str(tmp_path) not in text
     first = weights.read_bytes()
     again = command(*train)
@@ -78,20 +78,20 @@ def test_the_card_says_what_was_added_to_the_logits(
 
 
 def test_without_data_the_folder_is_named(command, base, tmp_path):
-    said = command("nli", "train", "--data", tmp_path, "--out", tmp_path / "out")
-    assert said.code == 2
-    assert "snli_test.tsv: cannot be read" in said.err
+    result = command("nli", "train", "--data", tmp_path, "--out", tmp_path / "out")
+    assert result.code == 2
+    assert "snli_test.tsv: cannot be read" in result.err
 
 
 def test_a_confusion_has_true_labels_in_rows(reader, lessons):
     # By its common words: neutral, neutral, contradiction for "The party was crowded.", neutral.
-    found = examine(reader, HELD_OUT[0], lessons)
+    actual = examine(reader, HELD_OUT[0], lessons)
     labels = reader([(p, h) for p, h in reader.asked[:4]]).argmax(axis=1)
     expected = np.zeros((3, 3), int)
     for true, given in zip([0, 1, 2, 0], labels, strict=True):
         expected[true, given] += 1
-    np.testing.assert_array_equal(found.confusion, expected)
-    assert found.accuracy == pytest.approx(np.trace(expected) / 4)
+    np.testing.assert_array_equal(actual.confusion, expected)
+    assert actual.accuracy == pytest.approx(np.trace(expected) / 4)
 
 
 @pytest.fixture
@@ -104,19 +104,19 @@ def examples():
 
 
 def test_the_sanity_suite_knows_what_it_asks(reader, examples):
-    found = sanity(CachedJudge(reader), examples)
-    levels = {name: (count, level) for name, count, level in found.levels}
+    actual = sanity(CachedJudge(reader), examples)
+    levels = {name: (count, level) for name, count, level in actual.levels}
     assert levels["a turn, given itself"] == (6, 1.0)
     assert levels["the true next turn, given the context"][0] == 6
     denied = [(p, h) for p, h in reader.asked if h.startswith("It is false that ")]
     assert denied
     assert all(h.lower() == f"it is false that {p}".lower() for p, h in denied)
-    (_, _, unlike), (_, count, _) = found.unrelated
+    (_, _, unlike), (_, count, _) = actual.unrelated
     assert count == 0  # nothing is said in three of the dialogues
-    margin = dict(found.margins)["ue"]
-    assert margin.value == pytest.approx(found.following[2] - unlike)
+    margin = dict(actual.margins)["ue"]
+    assert margin.value == pytest.approx(actual.following[2] - unlike)
     assert margin.interval is None  # three dialogues are too few to tell
-    assert 0 <= found.unlike <= 1
+    assert 0 <= actual.unlike <= 1
 
 
 def test_commonplaces_are_looked_at_where_nobody_said_them_before():
@@ -127,14 +127,14 @@ def test_commonplaces_are_looked_at_where_nobody_said_them_before():
             common = [hypothesis in ("I see.", "Fine, thanks.") for _, hypothesis in pairs]
             return np.where(np.array(common)[:, None], [0.8, 0.1, 0.1], [0.1, 0.8, 0.1])
 
-    said = [("I see.", f"It is {d}.", "Fine, thanks.") for d in range(4)]
+    texts = [("I see.", f"It is {d}.", "Fine, thanks.") for d in range(4)]
     examples = [
         Example(f"{d}-{i}", str(d), (f"What of number {d}?", *turns[:i]), (turns[i],))
-        for d, turns in enumerate(said)
+        for d, turns in enumerate(texts)
         for i in range(3)
     ]
-    found = sanity(Follows(), examples)
-    (_, _, unlike), (_, count, level) = found.unrelated
+    actual = sanity(Follows(), examples)
+    (_, _, unlike), (_, count, level) = actual.unrelated
     assert level == 1.0 > unlike
     assert 0 < count < len(examples)
 
@@ -150,21 +150,21 @@ def test_turns_of_other_dialogues_are_of_others(reader, examples):
 
 def test_a_judge_is_examined_on_what_it_was_not_taught(command, checkpoint, lessons):
     folder = checkpoint()
-    said = command("nli", "examine", "--data", lessons, "--nli", folder)
-    assert said.code == 0, said.err
-    assert said.out.startswith(f"# What {find(str(folder)).name} makes of what it was not taught")
+    result = command("nli", "examine", "--data", lessons, "--nli", folder)
+    assert result.code == 0, result.err
+    assert result.out.startswith(f"# What {find(str(folder)).name} makes of what it was not taught")
     parts = ("Held-out sets", "Probes", "Dialogue", "People")
-    assert [said.out.index(f"## {part}\n") for part in parts] == sorted(
-        said.out.index(f"## {part}\n") for part in parts
+    assert [result.out.index(f"## {part}\n") for part in parts] == sorted(
+        result.out.index(f"## {part}\n") for part in parts
     )
 
 
 def test_without_a_judge_there_is_none_to_examine(command, lessons, monkeypatch):
     monkeypatch.setattr(embedded, "_PACKAGE", "no_such_package")
-    said = command("nli", "examine", "--data", lessons)
-    assert said.code == 2
-    assert "there is no judge to examine" in said.err
-    assert embedded.HINT in said.err
+    result = command("nli", "examine", "--data", lessons)
+    assert result.code == 2
+    assert "there is no judge to examine" in result.err
+    assert embedded.HINT in result.err
 
 
 def test_constants_are_judged_with_the_guard_and_without(examples):
@@ -174,8 +174,8 @@ def test_constants_are_judged_with_the_guard_and_without(examples):
         def __call__(self, pairs):
             return np.tile([0.8, 0.1, 0.1], (len(pairs), 1))
 
-    found = {one.response: one.values for one in constants(Follows(), examples)}
-    assert found["`.`"] == (0.0, 0.0, 1.0)
-    assert found["a copy of the last turn"] == (0.0, 0.0, 1.0)
-    assert found["`I see.`"] == pytest.approx((1.0, 0.7, 1.0))
-    assert found["the true next turn"] == pytest.approx((1.0, 0.7, 1.0))
+    actual = {one.response: one.values for one in constants(Follows(), examples)}
+    assert actual["`.`"] == (0.0, 0.0, 1.0)
+    assert actual["a copy of the last turn"] == (0.0, 0.0, 1.0)
+    assert actual["`I see.`"] == pytest.approx((1.0, 0.7, 1.0))
+    assert actual["the true next turn"] == pytest.approx((1.0, 0.7, 1.0))

@@ -119,19 +119,19 @@ def test_a_question_asks_one_thing_and_takes_another_for_granted():
 
 def test_of_both_either_follows_and_of_one_of_two_neither():
     one, other = "I am late.", "The gate is open."
-    found = labels_of("_conjunctions", [one, other])
-    assert found["I am late and the gate is open.", one] == "entailment"
-    assert found["The gate is open and I am late.", one] == "entailment"
-    assert found[one, "I am late and the gate is open."] == "neutral"
-    assert found[one, "I am late or the gate is open."] == "entailment"
-    assert found["Either I am late or the gate is open.", other] == "neutral"
-    assert found["If I am late, the gate is open.", other] == "neutral"
-    assert found["I am late, but it is not true that the gate is open.", other] == "contradiction"
+    actual = labels_of("_conjunctions", [one, other])
+    assert actual["I am late and the gate is open.", one] == "entailment"
+    assert actual["The gate is open and I am late.", one] == "entailment"
+    assert actual[one, "I am late and the gate is open."] == "neutral"
+    assert actual[one, "I am late or the gate is open."] == "entailment"
+    assert actual["Either I am late or the gate is open.", other] == "neutral"
+    assert actual["If I am late, the gate is open.", other] == "neutral"
+    assert actual["I am late, but it is not true that the gate is open.", other] == "contradiction"
     neither = "Neither is it true that the gate is open nor that I am late."
-    assert found[neither, one] == "contradiction"
+    assert actual[neither, one] == "contradiction"
 
 
 def test_one_word_is_not_exchanged_in_every_pair():
     sentences = [f"The box in room {word} is open." for word in "abcdefghijklmnopqrstuvwxyz"]
-    found = labels_of("_opposites", [*sentences, "It is cold."])
-    assert sum(label == "contradiction" for label in found.values()) == 12 + 1
+    actual = labels_of("_opposites", [*sentences, "It is cold."])
+    assert sum(label == "contradiction" for label in actual.values()) == 12 + 1

@@ -28,8 +28,8 @@ def test_no_probe_is_taught():
 
 
 def test_right_answers_are_counted(reader):
-    found = {one.phenomenon: one for one in probe(reader)}
+    actual = {one.phenomenon: one for one in probe(reader)}
     nonsense = read_probes()["nonsense"]
     given = reader([pair[:2] for pair in nonsense]).argmax(axis=1)
-    assert found["nonsense"].right == sum(given == LABELS.index("neutral"))
-    assert found["nonsense"].accuracy == found["nonsense"].right / 15
+    assert actual["nonsense"].right == sum(given == LABELS.index("neutral"))
+    assert actual["nonsense"].accuracy == actual["nonsense"].right / 15

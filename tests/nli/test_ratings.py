@@ -64,13 +64,13 @@ def test_a_folder_without_ratings_has_none(tmp_path):
 
 
 def test_agreement_is_the_correlation_of_ranks(data):
-    found = {one.metric: one for one in agreement(Words(), read_rated(data)[0])}
+    actual = {one.metric: one for one in agreement(Words(), read_rated(data)[0])}
     ranks = [4, 1, 3, 2]
     # The guard stops the full stop and the copy; without it both are entailed by every turn.
-    assert found["ue"].count == 4
-    assert found["ue"].rho == pytest.approx(np.corrcoef([4, 2, 2, 2], ranks)[0, 1])
-    assert found["ue-raw"].rho == pytest.approx(np.corrcoef([3, 3, 1, 3], ranks)[0, 1])
-    assert 0 < found["ue"].p < 1
+    assert actual["ue"].count == 4
+    assert actual["ue"].rho == pytest.approx(np.corrcoef([4, 2, 2, 2], ranks)[0, 1])
+    assert actual["ue-raw"].rho == pytest.approx(np.corrcoef([3, 3, 1, 3], ranks)[0, 1])
+    assert 0 < actual["ue"].p < 1
 
 
 def test_equal_values_agree_with_nothing(data):
@@ -80,5 +80,5 @@ def test_equal_values_agree_with_nothing(data):
         def __call__(self, pairs):
             return np.tile([0.0, 1.0, 0.0], (len(pairs), 1))
 
-    found = agreement(Flat(), read_rated(data)[0])
-    assert all(math.isnan(one.rho) and math.isnan(one.p) for one in found)
+    actual = agreement(Flat(), read_rated(data)[0])
+    assert all(math.isnan(one.rho) and math.isnan(one.p) for one in actual)

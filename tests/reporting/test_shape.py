@@ -198,13 +198,13 @@ class TestFile:
     def test_what_is_given_besides_wins(self, command, tmp_path):
         (tmp_path / "a.txt").write_text("one two\n")
         (tmp_path / "s.toml").write_text('columns = ["length"]\ntranspose = true\n')
-        said = command(
+        result = command(
             *("score", tmp_path / "a.txt", "--metrics", "length,dist-1"),
             *("--shape", tmp_path / "s.toml", "--columns", "dist-1"),
         )
-        assert "Dist-1" in said.out
-        assert "Length" not in said.out
-        assert said.out.splitlines()[2].startswith("Metric")
+        assert "Dist-1" in result.out
+        assert "Length" not in result.out
+        assert result.out.splitlines()[2].startswith("Metric")
 
 
 ACL = r"""\documentclass[11pt,twocolumn]{article}

@@ -120,11 +120,11 @@ def test_responses_of_one_dialogue_are_not_taken_as_independent():
     dialogue = np.repeat(np.arange(10.0), 4)
     a, b = around(0.5, 40, 1), around(0.45, 40, 2)
     known = Sample.of([Score(0.5, 40, "m", a, dialogue)])
-    found = compare(known, sample(0.45, b))
+    actual = compare(known, sample(0.45, b))
     means = ((a - b).reshape(10, 4)).mean(axis=1)
-    assert found.p == pytest.approx(stats.ttest_1samp(means, 0).pvalue)
-    assert found.name == "paired t-test over dialogues"
-    assert compare(sample(0.45, b), known) == found
+    assert actual.p == pytest.approx(stats.ttest_1samp(means, 0).pvalue)
+    assert actual.name == "paired t-test over dialogues"
+    assert compare(sample(0.45, b), known) == actual
 
 
 def test_holm_may_take_a_star_away():

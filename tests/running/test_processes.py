@@ -169,12 +169,12 @@ def test_what_a_process_shows_is_shown_here(
     stream = io.StringIO()
     monkeypatch.setattr(main_line, "Board", lambda mode: Board("plain", stream))
     bench("witness,killed")
-    said = stream.getvalue().splitlines()
+    texts = stream.getvalue().splitlines()
     name = "witness on demo, seed 1, greedy"
-    assert f"{name}: train" in said
-    assert f"{name}: train: epoch 1/1, loss 2.5000" in said
-    assert f"{name}: warning: seen" in said
-    assert any(line.startswith("killed on demo, seed 1, greedy: failed: its") for line in said)
+    assert f"{name}: train" in texts
+    assert f"{name}: train: epoch 1/1, loss 2.5000" in texts
+    assert f"{name}: warning: seen" in texts
+    assert any(line.startswith("killed on demo, seed 1, greedy: failed: its") for line in texts)
 
 
 def _until(happened: Callable[[], bool]) -> None:

@@ -27,7 +27,7 @@ EXAMPLES = [
 @pytest.fixture
 def responses(tmp_path):
     path = tmp_path / "mine.jsonl"
-    lines = [{"references": refs, "response": said, "context": ["hm"]} for said, refs in EXAMPLES]
+    lines = [{"references": refs, "response": texts, "context": ["hm"]} for texts, refs in EXAMPLES]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return path
 

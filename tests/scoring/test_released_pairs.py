@@ -26,9 +26,9 @@ def released(data_folder, system):
     fields = {"Context:": [], "Pred:": [], "Greedy:": [], "Ref:": []}
     with lzma.open(path, "rt", encoding="utf-8") as lines:
         for line in lines:
-            for start, found in fields.items():
+            for start, actual in fields.items():
                 if line.startswith(start):
-                    found.append(line.removeprefix(start).strip())
+                    actual.append(line.removeprefix(start).strip())
     contexts = [tuple(ast.literal_eval(text)) for text in fields["Context:"]]
     responses = fields["Pred:"] or fields["Greedy:"]
     return list(zip(contexts, responses, fields["Ref:"], strict=True))[:1000]

@@ -76,15 +76,15 @@ def written(path: Path, lines: list[tuple[str, list[str]]]) -> Path:
 def test_the_stated_results(command: Callable[..., Any], tmp_path: Path, case: str) -> None:
     lines, *expected = CASES[case]
     file = written(tmp_path / "edge.jsonl", lines)
-    said = command("score", file, "--metrics", METRICS, "--tokenizer", "whitespace", "--json")
-    found = json.loads(said.out)["metrics"]
-    assert "NaN" not in said.out
-    for (name, score), wanted in zip(found.items(), expected, strict=True):
-        if isinstance(wanted, str):
+    result = command("score", file, "--metrics", METRICS, "--tokenizer", "whitespace", "--json")
+    actual = json.loads(result.out)["metrics"]
+    assert "NaN" not in result.out
+    for (name, score), expected_value in zip(actual.items(), expected, strict=True):
+        if isinstance(expected_value, str):
             assert (score["value"], score["interval"]) == (None, None), name
-            assert score["reason"] == wanted, name
+            assert score["reason"] == expected_value, name
         else:
-            assert score["value"] == pytest.approx(wanted, rel=1e-12), name
+            assert score["value"] == pytest.approx(expected_value, rel=1e-12), name
             assert "reason" not in score
 
 
@@ -92,8 +92,8 @@ def test_a_cell_without_value_is_a_dash_with_its_reason_below(
     command: Callable[..., Any], tmp_path: Path
 ) -> None:
     file = written(tmp_path / "edge.jsonl", [("a b", [])])
-    said = command("score", file, "--metrics", "length,bleu-1", "--tokenizer", "whitespace").out
-    (row,) = (line for line in said.splitlines() if line.startswith("edge "))
+    result = command("score", file, "--metrics", "length,bleu-1", "--tokenizer", "whitespace").out
+    (row,) = (line for line in result.splitlines() if line.startswith("edge "))
     assert row.split()[1:] == ["2.0", "–"]
-    assert f"Not available: BLEU-1 ({NO_REFERENCE})." in said
-    assert "nan" not in said.lower()
+    assert f"Not available: BLEU-1 ({NO_REFERENCE})." in result
+    assert "nan" not in result.lower()

@@ -122,13 +122,13 @@ def test_several_references_from_tabs_files_and_lists_are_the_same(files, tmp_pa
     one, other = lines(tmp_path / "1.txt", REFERENCES), lines(tmp_path / "2.txt", second)
     tabs = lines(tmp_path / "tabs.txt", ["\t".join(pair) for pair in pairs])
     lists = lines(tmp_path / "lists.jsonl", [json.dumps(pair) for pair in pairs])
-    found = [
+    actual = [
         score(files[:1], references=references, metrics=["bleu-2", "rouge-l"])
         for references in ([one, other], tabs, [lists])
     ]
-    assert found[0] == found[1] == found[2]
+    assert actual[0] == actual[1] == actual[2]
     (single,) = score(files[:1], references=one, metrics=["rouge-l"])
-    several = found[0][0]["metrics"]["rouge-l"]["value"]
+    several = actual[0][0]["metrics"]["rouge-l"]["value"]
     assert several > single["metrics"]["rouge-l"]["value"]
 
 
@@ -179,26 +179,26 @@ class TestCommand:
         stream = io.TextIOWrapper(io.BytesIO("\n".join(noisy(0.5, 4)).encode()), "utf-8")
         monkeypatch.setattr("sys.stdin", stream)
         (references,) = inputs.references
-        said = command(
+        result = command(
             *("score", *files, "-", "--references", references, "--metrics", "dist-2,bleu-2"),
             *("--format", "tex,csv", "--baseline", "A", "--correction", "holm"),
         )
-        assert said.code == 0
-        assert r"\begin{tabular}" in said.out
-        rows = list(csv.DictReader(said.out[said.out.index("table,system") :].splitlines()))
+        assert result.code == 0
+        assert r"\begin{tabular}" in result.out
+        rows = list(csv.DictReader(result.out[result.out.index("table,system") :].splitlines()))
         assert {row["system"] for row in rows} == {"A", "B", "C", "stdin"}
 
     def test_a_folder_gets_tables_plots_and_page(self, command, files, inputs, tmp_path):
         out = tmp_path / "paper"
-        said = command(
+        result = command(
             *("score", *files, "--references", inputs.references[0], "--metrics", "dist-2,bleu-1"),
             *("--out", out, "--formats", "tex,md,html,png"),
         )
-        assert said.code == 0
+        assert result.code == 0
         names = {path.name for path in out.iterdir()}
         assert {"scores.tex", "scores.md", "report.html"} <= names
         assert {"scores-quality-diversity.png", "scores-lengths.png"} <= names
-        assert "A" in said.out
+        assert "A" in result.out
 
     @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs TeX")
     def test_text_files_become_a_pdf(self, command, files, inputs, tmp_path):
@@ -236,7 +236,7 @@ class TestCommand:
     ):
         monkeypatch.chdir(tmp_path)
         lines(tmp_path / "3.txt", ["a", "b", "c"])
-        said = command("score", *arguments, "--metrics", "length")
-        assert said.code == 2
-        assert said.err.startswith(f"Error: {complaint}")
-        assert said.err.count("\n") == 1
+        result = command("score", *arguments, "--metrics", "length")
+        assert result.code == 2
+        assert result.err.startswith(f"Error: {complaint}")
+        assert result.err.count("\n") == 1

@@ -107,21 +107,21 @@ def test_intervals_groups_and_values_per_response():
         name, of = metric.name, parts[metric.ordered]
         without = [pair for pair, part in zip(PAIRS, of, strict=True) if part != 4]
         again = score_responses(without, [metric])
-        found, share = scores[name], scores[name].shares[4]
-        expected = (found.value - (1 - share) * again[name].value) / share
-        assert found.parts[4] == pytest.approx(expected, rel=1e-9)
+        actual, share = scores[name], scores[name].shares[4]
+        expected = (actual.value - (1 - share) * again[name].value) / share
+        assert actual.parts[4] == pytest.approx(expected, rel=1e-9)
     assert scores["dist-1"].per_response is None
 
 
 def test_tallies_give_the_value_itself():
     """What swaps are computed from has to give the printed value where nothing is swapped."""
     settings = ScoringOptions(TALLIED, vocabulary=5000)
-    for name, found in score_responses(iter(PAIRS), build_metrics(settings)).items():
-        tally = found.tally
+    for name, actual in score_responses(iter(PAIRS), build_metrics(settings)).items():
+        tally = actual.tally
         kinds = [len(np.unique(codes)) for codes in tally.codes]
         numbers = np.append(tally.sums.sum(axis=0), kinds).astype(float)
         value = FORMULAS[tally.formula](numbers[None], *tally.parameters)
-        assert value[0] == pytest.approx(found.value, rel=1e-12), name
+        assert value[0] == pytest.approx(actual.value, rel=1e-12), name
 
 
 def test_tallies_of_two_systems_are_mixed_as_their_responses_are():
@@ -131,7 +131,7 @@ def test_tallies_of_two_systems_are_mixed_as_their_responses_are():
     settings = build_metrics(ScoringOptions(TALLIED, vocabulary=5000))
     one, two, both = (score_responses(iter(side), settings) for side in (PAIRS, other, mixed))
     first = np.arange(len(half))
-    for name, found in both.items():
+    for name, actual in both.items():
         a, b = one[name].tally, two[name].tally
         sums = a.sums[first].sum(axis=0) + b.sums[len(half) :].sum(axis=0)
         kinds = [
@@ -140,7 +140,7 @@ def test_tallies_of_two_systems_are_mixed_as_their_responses_are():
         ]
         numbers = np.append(sums, kinds).astype(float)[None]
         value = FORMULAS[a.formula](numbers, *a.parameters)
-        assert value[0] == pytest.approx(found.value, rel=1e-12), name
+        assert value[0] == pytest.approx(actual.value, rel=1e-12), name
 
 
 def test_left_out_examples_are_counted():
@@ -341,8 +341,8 @@ def test_what_is_missing_is_known_before_scoring(vectors):
     missing = {m.name: m.missing for m in build_metrics(ScoringOptions()) if m.missing}
     assert set(missing) == {"ue", "ue-soft", "emb-average", "emb-greedy", "emb-extrema"}
     assert missing["ue"] == MISSING
-    found = build_metrics(ScoringOptions(("emb-average",), vectors=str(vectors)))
-    assert found[0].missing == ""
+    actual = build_metrics(ScoringOptions(("emb-average",), vectors=str(vectors)))
+    assert actual[0].missing == ""
 
 
 def test_the_denominator_reaches_distinct():
@@ -460,12 +460,12 @@ class TestPaired:
         }
         for (one, other), reason in expected.items():
             (report,) = score([one], metrics=[metric, "length"], paired_with=other)
-            found = report["compared"][metric]
-            assert (found["difference"]["value"], found["p"], found["wilcoxon"]) == (None,) * 3
-            assert found["reason"] == reason
+            actual = report["compared"][metric]
+            assert (actual["difference"]["value"], actual["p"], actual["wilcoxon"]) == (None,) * 3
+            assert actual["reason"] == reason
             assert "reason" not in report["compared"]["length"]
-        said = command("score", file, "--metrics", metric, "--paired-with", base).out
-        table = said[said.index("file less base") :]
+        result = command("score", file, "--metrics", metric, "--paired-with", base).out
+        table = result[result.index("file less base") :]
         (row,) = (line for line in table.splitlines() if line.startswith(("ROUGE-L ", "BLEU-2 ")))
         assert row.split()[1:-1] == ["–"] * 6
         assert f"{row.split()[0]}: no example has a reference in {base}" in table
@@ -478,8 +478,8 @@ class TestPaired:
             for n, side in enumerate(texts)
         )
         (report,) = score([ours], metrics=["intra-dist-1"], paired_with=theirs)
-        found = report["compared"]["intra-dist-1"]
-        assert (found["p"], found["reason"]) == (None, "no example has a value in both")
+        actual = report["compared"]["intra-dist-1"]
+        assert (actual["p"], actual["reason"]) == (None, "no example has a value in both")
 
     def test_a_metric_that_parts_of_a_set_do_not_have_says_why_there_is_no_test(
         self, tmp_path, monkeypatch
@@ -489,9 +489,9 @@ class TestPaired:
         monkeypatch.setattr(Mtld, "jackknife_values", lambda *a: np.full(len(a[-1]), math.nan))
         base = written(tmp_path / "base.jsonl", PAIRS)
         (report,) = score([base], metrics=["mtld"], paired_with=base)
-        found = report["compared"]["mtld"]
-        assert (found["difference"]["value"], found["p"]) == (0.0, None)
-        assert "which tests need" in found["reason"]
+        actual = report["compared"]["mtld"]
+        assert (actual["difference"]["value"], actual["p"]) == (0.0, None)
+        assert "which tests need" in actual["reason"]
 
 
 def test_what_only_other_systems_need_changes_no_value_and_no_interval():
@@ -507,6 +507,6 @@ def test_the_first_note_names_a_file_that_repeats_itself(tmp_path):
     constant = written(tmp_path / "constant.jsonl", [(e, "so it is .") for e, _ in PAIRS])
     varied = written(tmp_path / "varied.jsonl", PAIRS)
     files = [varied, constant]
-    (found,), _ = score_report(files, InputOptions(), ReportOptions(), metrics=["length"])
-    assert found.notes[0] == "constant gave one response to all 90 contexts."
-    assert [note for note in found.notes if "gave" in note] == [found.notes[0]]
+    (actual,), _ = score_report(files, InputOptions(), ReportOptions(), metrics=["length"])
+    assert actual.notes[0] == "constant gave one response to all 90 contexts."
+    assert [note for note in actual.notes if "gave" in note] == [actual.notes[0]]

@@ -127,7 +127,7 @@ def test_metrics_with_resources_merge_too(tmp_path, data_folder, monkeypatch):
     shards = in_shards(tmp_path, [lines[::2], lines[1::2]], **options)
     merged = merge(shards)["metrics"]
     assert merged == whole(tmp_path, lines, **options)
-    assert all(found["value"] is not None for found in merged.values())
+    assert all(actual["value"] is not None for actual in merged.values())
 
 
 def test_what_is_missing_keeps_its_reason(tmp_path):
@@ -258,18 +258,18 @@ class TestCommand:
             written(tmp_path / "b.jsonl", lines[9:]),
         ]
         options = ("--metrics", "dist-2,bleu-2,mtld", "--corpus", "lake")
-        said = command("score", *files, *options, "--shards", tmp_path / "out", "--json")
-        merged = command("merge", *json.loads(said.out), "--json", "--system", "whole")
+        result = command("score", *files, *options, "--shards", tmp_path / "out", "--json")
+        merged = command("merge", *json.loads(result.out), "--json", "--system", "whole")
         expected = command("score", written(tmp_path / "whole.jsonl", lines), *options, "--json")
         assert json.loads(merged.out) == json.loads(expected.out)
-        assert "Dist-2" in command("merge", *json.loads(said.out)).out
+        assert "Dist-2" in command("merge", *json.loads(result.out)).out
 
     def test_what_does_not_go_together_is_refused(self, command, tmp_path):
         file = written(tmp_path / "a.jsonl", responses(3))
         for other in (("--paired-with", file), ("--convention", "rl")):
-            said = command("score", file, "--shards", tmp_path, *other)
-            assert said.code == 2
-            assert "it does not go with" in said.err
+            result = command("score", file, "--shards", tmp_path, *other)
+            assert result.code == 2
+            assert "it does not go with" in result.err
 
 
 def _forged(path: Path, arrays: dict[str, Any], **header: Any) -> Path:

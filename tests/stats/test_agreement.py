@@ -46,9 +46,9 @@ def test_cohen_is_that_of_scikit_learn_and_statsmodels():
     from statsmodels.stats.inter_rater import cohens_kappa
 
     ratings = judged(rng(1), 40, 2)
-    found = cohen_kappa(ratings).value
-    assert found == pytest.approx(cohen_kappa_score(*ratings.T), rel=1e-12)
-    assert found == pytest.approx(cohens_kappa(confusion_matrix(*ratings.T)).kappa, rel=1e-12)
+    actual = cohen_kappa(ratings).value
+    assert actual == pytest.approx(cohen_kappa_score(*ratings.T), rel=1e-12)
+    assert actual == pytest.approx(cohens_kappa(confusion_matrix(*ratings.T)).kappa, rel=1e-12)
     three = judged(rng(2), 40, 3)
     pairs = [cohen_kappa_score(three[:, i], three[:, j]) for i, j in ((0, 1), (0, 2), (1, 2))]
     assert cohen_kappa(three).value == pytest.approx(np.mean(pairs), rel=1e-12)
@@ -57,10 +57,10 @@ def test_cohen_is_that_of_scikit_learn_and_statsmodels():
 def test_cohen_by_hand():
     # 20 yes-yes, 5 yes-no, 10 no-yes, 15 no-no: agreement 0.7, by chance 0.5*0.6 + 0.5*0.4.
     ratings = [["y", "y"]] * 20 + [["y", "n"]] * 5 + [["n", "y"]] * 10 + [["n", "n"]] * 15
-    found = cohen_kappa(ratings)
-    assert found.value == pytest.approx(0.4)
-    assert found.observed == pytest.approx(0.7)
-    assert found.items == 50
+    actual = cohen_kappa(ratings)
+    assert actual.value == pytest.approx(0.4)
+    assert actual.observed == pytest.approx(0.7)
+    assert actual.items == 50
 
 
 def test_krippendorff_printed_example():
@@ -96,8 +96,8 @@ def by_counting(ratings, level):
 def test_krippendorff_by_counting_with_missing_judgements(seed, level):
     ratings = judged(rng(seed), 20, 4, kinds=4).astype(float)
     ratings[rng(seed + 10).random(ratings.shape) < 0.3] = np.nan
-    found = krippendorff_alpha(ratings, level)
-    assert found.value == pytest.approx(by_counting(ratings, level), rel=1e-10)
+    actual = krippendorff_alpha(ratings, level)
+    assert actual.value == pytest.approx(by_counting(ratings, level), rel=1e-10)
 
 
 def test_ordinal_forgives_neighbours():
@@ -118,36 +118,36 @@ def test_its_ends(coefficient):
 
 
 def test_cohen_leaves_out_raters_who_both_said_one_thing_throughout():
-    found = cohen_kappa([[1, 1, 1], [1, 1, 2], [1, 1, 1]])
+    actual = cohen_kappa([[1, 1, 1], [1, 1, 2], [1, 1, 1]])
     # The third agrees with each of the others on two of three items, as chance would.
-    assert found.value == pytest.approx(0.0)
-    assert found.observed == pytest.approx(7 / 9)
+    assert actual.value == pytest.approx(0.0)
+    assert actual.observed == pytest.approx(7 / 9)
     third = np.array([1, 2, 2, 1, 1, 2, 1, 1])
     fourth = np.array([1, 2, 1, 1, 1, 2, 2, 1])
     same = np.ones(8, dtype=int)
     pairs = [np.stack(pair, axis=1) for pair in ((same, third), (same, fourth), (third, fourth))]
     expected = [cohen_kappa(pair).value for pair in pairs]
     assert expected[:2] == pytest.approx([0, 0])
-    found = cohen_kappa(np.stack([same, same, third, fourth], axis=1))
+    actual = cohen_kappa(np.stack([same, same, third, fourth], axis=1))
     # One pair has no kappa; the first two above occur twice.
-    assert found.value == pytest.approx(np.average(expected, weights=[2, 2, 1]))
-    assert found.interval[0] < found.value < found.interval[1]
+    assert actual.value == pytest.approx(np.average(expected, weights=[2, 2, 1]))
+    assert actual.interval[0] < actual.value < actual.interval[1]
     assert cohen_kappa([[1, 2]] * 4).value == 0.0
 
 
 @pytest.mark.parametrize("coefficient", ALL)
 @pytest.mark.parametrize("raters", [2, 3])
 def test_perfect_agreement_has_an_interval_without_width(coefficient, raters):
-    found = coefficient([[1] * raters, [2] * raters] * 2)
-    assert (found.value, found.interval) == (1.0, (1.0, 1.0))
+    actual = coefficient([[1] * raters, [2] * raters] * 2)
+    assert (actual.value, actual.interval) == (1.0, (1.0, 1.0))
 
 
 @pytest.mark.parametrize("coefficient", ALL)
 @pytest.mark.parametrize("ratings", [[[1, 1], [2, 2]], [[1, 1]] * 9 + [[2, 2]]])
 def test_there_is_no_interval_where_one_item_carries_all(coefficient, ratings):
     # Without the last item all judgements are equal, so there is no coefficient to leave it out of.
-    found = coefficient(ratings)
-    assert (found.value, found.interval) == (1.0, None)
+    actual = coefficient(ratings)
+    assert (actual.value, actual.interval) == (1.0, None)
 
 
 @pytest.mark.parametrize("coefficient", [fleiss_kappa, cohen_kappa])

@@ -19,15 +19,15 @@ def test_it_is_the_regression_on_a_constant_with_clustered_errors():
     peer = OLS(values, np.ones(200)).fit(
         cov_type="cluster", cov_kwds={"groups": dialogue}, use_t=True
     )
-    found = ClusteredMean.of(values, dialogue)
-    assert found.mean == pytest.approx(peer.params[0], rel=1e-12)
+    actual = ClusteredMean.of(values, dialogue)
+    assert actual.mean == pytest.approx(peer.params[0], rel=1e-12)
     # The peer has the correction G / (G - 1) for all, CR2 one for the size of each dialogue.
     shares = np.bincount(dialogue) / 200
     residuals = np.bincount(dialogue, values - values.mean())
     spread = np.sum(residuals**2 / (1 - shares)) / np.sum(residuals**2) / (30 / 29)
-    assert found.variance == pytest.approx(peer.bse[0] ** 2 * spread, rel=1e-9)
+    assert actual.variance == pytest.approx(peer.bse[0] ** 2 * spread, rel=1e-9)
     assert 0.99 < spread < 1.01
-    assert found.p == pytest.approx(peer.pvalues[0], rel=0.1)
+    assert actual.p == pytest.approx(peer.pvalues[0], rel=0.1)
 
 
 def cr2_of_a_regression(values, dialogue):
@@ -53,9 +53,9 @@ def test_variance_and_degrees_are_those_of_cr2_with_whole_matrices(sizes):
     dialogue = np.repeat(np.arange(len(sizes)), sizes)
     values = rng(6).normal(size=len(dialogue))
     variance, degrees = cr2_of_a_regression(values, dialogue)
-    found = ClusteredMean.of(values, dialogue)
-    assert found.variance == pytest.approx(variance, rel=1e-9)
-    assert found.degrees == pytest.approx(degrees, rel=1e-9)
+    actual = ClusteredMean.of(values, dialogue)
+    assert actual.variance == pytest.approx(variance, rel=1e-9)
+    assert actual.degrees == pytest.approx(degrees, rel=1e-9)
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.3])
@@ -72,44 +72,44 @@ def test_six_unequal_dialogues_do_not_call_equal_systems_different(correlation):
 
 def test_dialogues_of_one_length_give_the_t_test_of_their_means():
     values = rng(3).normal(0.2, size=(25, 4))
-    found = ClusteredMean.of(values.ravel(), np.repeat(np.arange(25), 4))
+    actual = ClusteredMean.of(values.ravel(), np.repeat(np.arange(25), 4))
     expected = stats.ttest_1samp(values.mean(axis=1), 0)
-    assert found.p == pytest.approx(expected.pvalue, rel=1e-10)
-    assert found.interval == pytest.approx(tuple(expected.confidence_interval()), rel=1e-10)
+    assert actual.p == pytest.approx(expected.pvalue, rel=1e-10)
+    assert actual.interval == pytest.approx(tuple(expected.confidence_interval()), rel=1e-10)
 
 
 def test_unequal_dialogues_by_hand():
     # Mean 2; residuals sum to -2 in "a" and to 1 + 1 in "b", which hold 1/3 and 2/3:
     # variance (4 / (2/3) + 4 / (1/3)) / 9.
-    found = ClusteredMean.of([0.0, 3.0, 3.0, np.nan], ["a", "b", "b", "c"])
-    assert (found.mean, found.clusters, found.values) == (2.0, 2, 3)
-    assert found.variance == pytest.approx(2)
+    actual = ClusteredMean.of([0.0, 3.0, 3.0, np.nan], ["a", "b", "b", "c"])
+    assert (actual.mean, actual.clusters, actual.values) == (2.0, 2, 3)
+    assert actual.variance == pytest.approx(2)
 
 
 @pytest.mark.parametrize(("values", "mean"), [([], np.nan), ([np.nan], np.nan), ([2.0, 4.0], 3.0)])
 def test_one_dialogue_says_nothing(values, mean):
-    found = ClusteredMean.of(values, ["only"] * len(values))
-    assert found.mean == pytest.approx(mean, nan_ok=True)
-    assert (found.p, found.interval) == (1.0, None)
+    actual = ClusteredMean.of(values, ["only"] * len(values))
+    assert actual.mean == pytest.approx(mean, nan_ok=True)
+    assert (actual.p, actual.interval) == (1.0, None)
 
 
 def test_equal_values_have_no_variance():
-    found = ClusteredMean.of([0.1] * 7, [0, 0, 1, 1, 1, 2, 2])
+    actual = ClusteredMean.of([0.1] * 7, [0, 0, 1, 1, 1, 2, 2])
     # Three dialogues fall on one side with a chance of 1/4.
-    assert (found.variance, found.interval, found.p) == (0.0, None, 0.25)
+    assert (actual.variance, actual.interval, actual.p) == (0.0, None, 0.25)
     assert ClusteredMean.of([0.0] * 3).p == 1.0
 
 
 def test_dialogues_of_equal_sums_have_no_variance():
     # Added up in another order, the three values give another last digit.
-    found = ClusteredMean.of([0.1, 0.2, 0.7, 0.7, 0.1, 0.2], [0, 0, 0, 1, 1, 1])
-    assert (found.variance, found.p, found.interval) == (0.0, 0.5, None)
+    actual = ClusteredMean.of([0.1, 0.2, 0.7, 0.7, 0.1, 0.2], [0, 0, 0, 1, 1, 1])
+    assert (actual.variance, actual.p, actual.interval) == (0.0, 0.5, None)
     assert ClusteredMean.of([0.3] * 11, [0] * 4 + [1] * 7).variance == 0.0
 
 
 def test_dialogues_whose_values_cancel_have_a_mean_of_0():
-    found = ClusteredMean.of([0.1, 0.2, -0.3] * 2, [0, 0, 0, 1, 1, 1])
-    assert (found.mean, found.variance, found.p) == (0.0, 0.0, 1.0)
+    actual = ClusteredMean.of([0.1, 0.2, -0.3] * 2, [0, 0, 0, 1, 1, 1])
+    assert (actual.mean, actual.variance, actual.p) == (0.0, 0.0, 1.0)
 
 
 def test_rounding_is_metricd_by_the_sizes_that_are_given():
@@ -139,10 +139,10 @@ def worlds(trials, correlation, seed):
 
 @pytest.mark.parametrize("correlation", [0.0, 0.2])
 def test_p_is_uniform_where_systems_are_equal_and_the_interval_holds(correlation):
-    found = [ClusteredMean.of(x, d) for x, d in worlds(1500, correlation, seed=4)]
-    p = np.array([mean.p for mean in found])
+    actual = [ClusteredMean.of(x, d) for x, d in worlds(1500, correlation, seed=4)]
+    p = np.array([mean.p for mean in actual])
     assert stats.kstest(p, "uniform").pvalue > 0.001
-    held = np.mean([mean.interval[0] <= 0 <= mean.interval[1] for mean in found])
+    held = np.mean([mean.interval[0] <= 0 <= mean.interval[1] for mean in actual])
     assert 0.93 <= held <= 0.97
     assert held == pytest.approx(np.mean(p >= 0.05), abs=1e-12)
 

@@ -48,23 +48,23 @@ def of_words(seed, kinds):
 
 def test_a_mean_has_the_test_over_dialogues_and_everything_else():
     a, b = values(0, 0.5), values(1)
-    found = compare(of_responses(a), of_responses(b), {})
-    assert found.test == "paired t-test over dialogues"
-    assert found.p == paired_t(a, b, DIALOGUES) != paired_t(a, b)
-    assert found.wilcoxon == wilcoxon(a, b, DIALOGUES)
-    assert found.difference.value == pytest.approx(np.mean(a - b))
-    assert found.effect.interval[0] < found.effect.value < found.effect.interval[1]
-    assert 0.5 < found.superiority.value < 1
-    assert found.dialogues == 20
-    assert found.needed > 2
+    actual = compare(of_responses(a), of_responses(b), {})
+    assert actual.test == "paired t-test over dialogues"
+    assert actual.p == paired_t(a, b, DIALOGUES) != paired_t(a, b)
+    assert actual.wilcoxon == wilcoxon(a, b, DIALOGUES)
+    assert actual.difference.value == pytest.approx(np.mean(a - b))
+    assert actual.effect.interval[0] < actual.effect.value < actual.effect.interval[1]
+    assert 0.5 < actual.superiority.value < 1
+    assert actual.dialogues == 20
+    assert actual.needed > 2
 
 
 def test_counts_are_swapped_by_dialogue():
     a, b = of_words(2, 500), of_words(3, 60)
-    found = difference_test([a], [b], FORMULAS)
-    assert found.name == "approximate randomisation over dialogues (10,000 swaps)"
+    actual = difference_test([a], [b], FORMULAS)
+    assert actual.name == "approximate randomisation over dialogues (10,000 swaps)"
     sides = (Counts(s.tally.sums, [Ngrams(s.tally.codes[0], s.tally.owners[0])]) for s in (a, b))
-    assert found.p == randomise({"": share}, *sides, None)[""] == 1 / 10_001
+    assert actual.p == randomise({"": share}, *sides, None)[""] == 1 / 10_001
 
 
 def test_counts_of_another_formula_or_test_set_are_not_swapped():
@@ -76,9 +76,9 @@ def test_counts_of_another_formula_or_test_set_are_not_swapped():
 
 def test_without_counts_groups_of_dialogues_are_left_out():
     a, b = rng(4).normal(size=(2, 20))
-    found = difference_test([of_groups(a)], [of_groups(b)], FORMULAS)
-    assert found.name == "jackknife t-test over 20 groups of dialogues"
-    assert found.p == pytest.approx(stats.ttest_rel(a, b).pvalue)
+    actual = difference_test([of_groups(a)], [of_groups(b)], FORMULAS)
+    assert actual.name == "jackknife t-test over 20 groups of dialogues"
+    assert actual.p == pytest.approx(stats.ttest_rel(a, b).pvalue)
 
 
 def test_means_over_other_responses_are_tested_as_they_are_printed():
@@ -97,16 +97,16 @@ def test_means_over_other_responses_are_tested_as_they_are_printed():
 
 def test_several_runs_are_tested_over_runs_and_dialogues():
     runs = [[of_groups(rng(10 * s + r).normal(size=20)) for r in range(3)] for s in (1, 2)]
-    found = difference_test(*runs, FORMULAS)
-    assert found.name == "t-test over training runs and dialogues, both taken as random"
-    assert 0 < found.p < 1
+    actual = difference_test(*runs, FORMULAS)
+    assert actual.name == "t-test over training runs and dialogues, both taken as random"
+    assert 0 < actual.p < 1
 
 
 def test_values_alone_have_welchs_test_over_runs():
     a, b = ([Score(x, 1, "m") for x in side] for side in ([1.0, 2.0, 3.0], [4.0, 6.0, 5.0]))
-    found = difference_test(a, b, FORMULAS)
-    assert found.name.startswith("Welch's t-test over training runs")
-    assert found.p == pytest.approx(stats.ttest_ind([1, 2, 3], [4, 6, 5], equal_var=False).pvalue)
+    actual = difference_test(a, b, FORMULAS)
+    assert actual.name.startswith("Welch's t-test over training runs")
+    assert actual.p == pytest.approx(stats.ttest_ind([1, 2, 3], [4, 6, 5], equal_var=False).pvalue)
     assert difference_test(a, b[:1], FORMULAS) is None
     assert difference_test(a[:1], b[:1], FORMULAS) is None
 
@@ -127,8 +127,8 @@ def test_it_is_plain_json_without_nan():
 
 def test_equal_systems_are_called_different_as_often_as_said_and_never_against_the_sign():
     """Distinct words by swaps: p is uniform where systems are interchangeable."""
-    found = [
+    actual = [
         difference_test([of_words(2 * s, 300)], [of_words(2 * s + 1, 300)], FORMULAS).p
         for s in range(200)
     ]
-    assert stats.kstest(found, "uniform").pvalue > 0.001
+    assert stats.kstest(actual, "uniform").pvalue > 0.001

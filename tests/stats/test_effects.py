@@ -16,10 +16,10 @@ def test_the_difference_has_the_interval_of_the_test():
     a, b = rng(0).normal(0.4, size=40), rng(1).normal(size=40)
     a[3] = np.nan
     gaps = np.delete(a - b, 3)
-    found = mean_difference(a, b)
+    actual = mean_difference(a, b)
     expected = stats.ttest_1samp(gaps, 0).confidence_interval()
-    assert found.value == pytest.approx(gaps.mean())
-    assert found.interval == pytest.approx(tuple(expected))
+    assert actual.value == pytest.approx(gaps.mean())
+    assert actual.interval == pytest.approx(tuple(expected))
 
 
 @pytest.mark.parametrize("shift", np.linspace(0, 0.8, 9))
@@ -32,23 +32,23 @@ def test_it_excludes_0_where_the_test_rejects(shift):
 
 def test_cohens_d_by_hand():
     # Means 3 and 1; variances 4 and 1, their mean 2.5.
-    found = standardised_difference([1, 3, 5, np.nan], [0, 1, 2, 7])
-    assert found.value == pytest.approx(2 / np.sqrt(2.5))
+    actual = standardised_difference([1, 3, 5, np.nan], [0, 1, 2, 7])
+    assert actual.value == pytest.approx(2 / np.sqrt(2.5))
 
 
 def test_cohens_d_does_not_depend_on_where_and_how_wide_the_scale_lies():
     a, b = rng(4).normal(0.5, size=50), rng(5).normal(size=50)
     expected = (a.mean() - b.mean()) / np.sqrt((a.var(ddof=1) + b.var(ddof=1)) / 2)
     for scale, shift in ((1, 0), (1e-3, 0), (1, 1e6)):
-        found = standardised_difference(a * scale + shift, b * scale + shift, resamples=200)
-        assert found.value == pytest.approx(expected, rel=1e-6)
+        actual = standardised_difference(a * scale + shift, b * scale + shift, resamples=200)
+        assert actual.value == pytest.approx(expected, rel=1e-6)
     assert standardised_difference(b, a, resamples=200).value == pytest.approx(-expected)
 
 
 def test_without_variation_there_is_no_cohens_d():
-    found = standardised_difference([1, 1, 1], [2, 2, 2])
-    assert np.isnan(found.value)
-    assert found.interval is None
+    actual = standardised_difference([1, 1, 1], [2, 2, 2])
+    assert np.isnan(actual.value)
+    assert actual.interval is None
     assert np.isnan(standardised_difference([], []).value)
 
 
@@ -67,10 +67,10 @@ def reordered():
 
 def test_dialogues_that_hold_the_same_values_do_not_differ():
     a, b, dialogue = reordered()
-    found = mean_difference(a, b, dialogue)
-    assert (found.value, found.interval) == (0.0, None)
-    found = standardised_difference(a, b, dialogue, resamples=200)
-    assert (found.value, found.interval) == (0.0, (0.0, 0.0))
+    actual = mean_difference(a, b, dialogue)
+    assert (actual.value, actual.interval) == (0.0, None)
+    actual = standardised_difference(a, b, dialogue, resamples=200)
+    assert (actual.value, actual.interval) == (0.0, (0.0, 0.0))
 
 
 def test_values_that_rounding_sets_apart_are_ties():
@@ -91,9 +91,9 @@ def test_coverage_of_cohens_d():
 
 
 def test_superiority_counts_ties_half():
-    found = superiority([3, 2, 1, np.nan], [1, 2, 0, 5])
-    assert found.value == pytest.approx((1 + 0.5 + 1) / 3)
-    assert 0 < found.interval[0] < found.value < found.interval[1] < 1
+    actual = superiority([3, 2, 1, np.nan], [1, 2, 0, 5])
+    assert actual.value == pytest.approx((1 + 0.5 + 1) / 3)
+    assert 0 < actual.interval[0] < actual.value < actual.interval[1] < 1
     assert superiority([1, 2], [0, 0]).value == 1.0
     assert superiority([1, 2], [0, 0]).interval[1] == 1.0
     assert superiority([], []).interval is None

@@ -88,10 +88,10 @@ def test_no_folds_at_all_is_refused():
 def test_blocks_are_neighbouring_dialogues_of_about_equal_length():
     generator = np.random.default_rng(3)
     dialogue = np.repeat(np.arange(150), generator.integers(1, 9, size=150))
-    found = blocks([f"d{number}" for number in dialogue])
-    assert (np.diff(found) >= 0).all()
-    assert found.max() == 19
-    assert all(len(set(found[dialogue == number])) == 1 for number in range(150))
-    assert np.ptp(np.bincount(found)) <= 2 * 8
+    actual = blocks([f"d{number}" for number in dialogue])
+    assert (np.diff(actual) >= 0).all()
+    assert actual.max() == 19
+    assert all(len(set(actual[dialogue == number])) == 1 for number in range(150))
+    assert np.ptp(np.bincount(actual)) <= 2 * 8
     assert blocks(["a", "b", "b", "a"]).tolist() == [0, 1, 1, 0]
     assert blocks([]).tolist() == []

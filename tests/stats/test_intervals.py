@@ -48,17 +48,17 @@ def test_on_equal_groups_it_is_the_t_interval_of_the_group_means():
     values = rng(1).normal(size=60)
     means = values.reshape(20, 3).mean(axis=1)
     expected = stats.t.interval(0.95, 19, means.mean(), stats.sem(means))
-    found = left_out(mean, values, np.repeat(np.arange(20), 3)).interval()
-    assert found == pytest.approx(expected)
+    actual = left_out(mean, values, np.repeat(np.arange(20), 3)).interval()
+    assert actual == pytest.approx(expected)
 
 
 def test_pseudo_values_of_unequal_groups_by_hand():
     # Groups {0} and {4, 8}: value 4, without the first 6, without the second 0.
     # Pseudo-values (4 - 2/3*6)*3 = 0 and (4 - 1/3*0)*3/2 = 6; centre 2*4 - (2/3*6 + 1/3*0) = 4.
     # Variance (1/2) * [ (1/3)/(2/3) * 16 + (2/3)/(1/3) * 4 ] = 8.
-    found = left_out(mean, [0.0, 4.0, 8.0], [0, 1, 1]).pseudo_values
-    assert found.parts == pytest.approx([0, 6])
-    assert found.variance == pytest.approx(8)
+    actual = left_out(mean, [0.0, 4.0, 8.0], [0, 1, 1]).pseudo_values
+    assert actual.parts == pytest.approx([0, 6])
+    assert actual.variance == pytest.approx(8)
 
 
 @pytest.mark.parametrize("value", [0.0, 0.25, 1.0])
@@ -118,8 +118,8 @@ def test_pairs_take_back_what_the_jackknife_counts_twice():
     deviation = np.std([distinct_words(words) for words in draws])
     widths = {}
     for interacting in (False, True):
-        found = [left_out(distinct_words, w, parts, interacting=interacting) for w in draws[:60]]
-        widths[interacting] = np.sqrt(np.mean([each.pseudo_values.variance for each in found]))
+        actual = [left_out(distinct_words, w, parts, interacting=interacting) for w in draws[:60]]
+        widths[interacting] = np.sqrt(np.mean([each.pseudo_values.variance for each in actual]))
     assert widths[False] > 1.1 * deviation
     assert widths[True] == pytest.approx(deviation, rel=0.1)
 
@@ -233,8 +233,8 @@ def test_coverage_for_distinct_2(zipf, score_distinct_2):
         def subsets(kept, text=text, parts=parts):
             return np.array([score_distinct_2(text[chosen[parts]]) for chosen in kept])
 
-        found = Jackknife.of(score_distinct_2(text), subsets, parts, interacting=True)
-        low, high = found.interval(SHARE)
+        actual = Jackknife.of(score_distinct_2(text), subsets, parts, interacting=True)
+        low, high = actual.interval(SHARE)
         held += low <= true <= high
         reaches.append((high - low) / 2)
     # 190 expected of 200; fewer than 179 or more than 198 with p < 0.001.

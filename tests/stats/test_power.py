@@ -75,6 +75,6 @@ def test_so_many_dialogues_find_the_difference_as_often_as_asked():
     generator = np.random.default_rng(1)
     pilot = differences(0.35)
     needed = dialogues_needed(pilot, np.zeros(50))
-    found = [ClusteredMean.of(generator.normal(0.35, size=needed)).p < 0.05 for _ in range(1000)]
+    actual = [ClusteredMean.of(generator.normal(0.35, size=needed)).p < 0.05 for _ in range(1000)]
     # 800 expected; outside with p < 0.001.
-    assert 757 <= sum(found) <= 841
+    assert 757 <= sum(actual) <= 841

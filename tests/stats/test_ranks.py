@@ -47,9 +47,9 @@ def test_against_counted_pairs(pairs: list[tuple[int, int]]) -> None:
 
     signs = [(sign(a, c), sign(b, d)) for (a, b), (c, d) in itertools.combinations(pairs, 2)]
     apart = [sum(pair[side] != 0 for pair in signs) for side in (0, 1)]
-    found = kendall_tau_b([a for a, _ in pairs], [b for _, b in pairs])
+    actual = kendall_tau_b([a for a, _ in pairs], [b for _, b in pairs])
     if 0 in apart:
-        assert math.isnan(found)
+        assert math.isnan(actual)
     else:
         expected = sum(x * y for x, y in signs) / math.sqrt(apart[0] * apart[1])
-        assert found == pytest.approx(expected)
+        assert actual == pytest.approx(expected)

@@ -23,25 +23,25 @@ def test_two_runs_and_eight_groups_by_hand():
     # Cells deviate from run and group by 1: mean square 16 / 7, that of the mean 16 / 7 / 16.
     first = [-3.0, -1.0, 3.0, 5.0] * 2
     second = [3.0, 1.0, 9.0, 7.0] * 2
-    found = over_seeds([run(first), run(second)])
+    actual = over_seeds([run(first), run(second)])
     by_run, by_group, cells = 4.0, np.var([0.0, 0, 6, 6] * 2, ddof=1) / 8, 16 / 7 / 16
     share = by_run / (by_run + by_group)
-    assert found.value == 3.0
-    assert found.variance == pytest.approx(by_run + by_group - cells)
-    assert found.of_runs == pytest.approx(share)
+    assert actual.value == 3.0
+    assert actual.variance == pytest.approx(by_run + by_group - cells)
+    assert actual.of_runs == pytest.approx(share)
     quantile = share * stats.t.ppf(0.975, 1) + (1 - share) * stats.t.ppf(0.975, 7)
-    reach = quantile * np.sqrt(found.variance)
-    assert found.interval == pytest.approx((3 - reach, 3 + reach))
-    t = 3 / np.sqrt(found.variance)
+    reach = quantile * np.sqrt(actual.variance)
+    assert actual.interval == pytest.approx((3 - reach, 3 + reach))
+    t = 3 / np.sqrt(actual.variance)
     p = share * 2 * stats.t.sf(t, 1) + (1 - share) * 2 * stats.t.sf(t, 7)
-    assert found.p == pytest.approx(p)
+    assert actual.p == pytest.approx(p)
 
 
 def test_one_run_leaves_the_chance_of_the_dialogues():
     parts = rng(0).normal(size=20)
-    found = over_seeds([run(parts)])
+    actual = over_seeds([run(parts)])
     expected = stats.t.interval(0.95, 19, parts.mean(), stats.sem(parts))
-    assert found.interval == pytest.approx(expected)
+    assert actual.interval == pytest.approx(expected)
 
 
 def test_equal_runs_leave_the_chance_of_the_dialogues():
@@ -51,13 +51,13 @@ def test_equal_runs_leave_the_chance_of_the_dialogues():
 
 def test_one_run_of_each_is_the_paired_t_test_over_groups():
     a, b = rng(2).normal(size=(2, 20))
-    found = difference_over_seeds([run(a)], [run(b)])
-    assert found.p == pytest.approx(stats.ttest_rel(a, b).pvalue)
+    actual = difference_over_seeds([run(a)], [run(b)])
+    assert actual.p == pytest.approx(stats.ttest_rel(a, b).pvalue)
 
 
 def test_too_few_groups_say_nothing():
-    found = difference_over_seeds([run([1.0, 2.0])] * 2, [run([3.0, 5.0])] * 2)
-    assert (found.p, found.interval) == (1.0, None)
+    actual = difference_over_seeds([run([1.0, 2.0])] * 2, [run([3.0, 5.0])] * 2)
+    assert (actual.p, actual.interval) == (1.0, None)
 
 
 def test_what_never_differs_is_no_difference():

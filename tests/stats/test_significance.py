@@ -90,8 +90,8 @@ def test_rounding_is_no_difference_between_differences():
 def test_a_small_difference_is_still_tested():
     a, b = rng(20).normal(size=(2, 30))
     for scale, shift in ((1e-100, 0.0), (1e-6, 1.0), (1.0, 1e6)):
-        found = paired_t(a * scale + shift, b * scale + shift)
-        assert found == pytest.approx(stats.ttest_rel(a, b).pvalue, rel=1e-6)
+        actual = paired_t(a * scale + shift, b * scale + shift)
+        assert actual == pytest.approx(stats.ttest_rel(a, b).pvalue, rel=1e-6)
 
 
 def test_values_that_do_not_pair_up_are_refused():

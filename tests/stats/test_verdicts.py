@@ -26,25 +26,25 @@ def test_wilson_without_observations_and_at_its_ends():
 
 
 def test_judgements_by_hand():
-    found = by_judgement(VOTES)
-    shares = [found.win.value, found.tie.value, found.loss.value]
+    actual = by_judgement(VOTES)
+    shares = [actual.win.value, actual.tie.value, actual.loss.value]
     assert shares == pytest.approx([4 / 9, 2 / 9, 3 / 9])
-    assert (found.verdicts, found.items) == (9, 4)
+    assert (actual.verdicts, actual.items) == (9, 4)
 
 
 def test_raters_who_differ_make_a_tie():
-    found = by_item([*VOTES, [WIN, LOSS, NONE], [NONE, NONE, NONE]])
-    shares = [found.win.value, found.tie.value, found.loss.value]
+    actual = by_item([*VOTES, [WIN, LOSS, NONE], [NONE, NONE, NONE]])
+    shares = [actual.win.value, actual.tie.value, actual.loss.value]
     assert shares == pytest.approx([1 / 5, 3 / 5, 1 / 5])
-    assert (found.verdicts, found.items) == (5, 5)
+    assert (actual.verdicts, actual.items) == (5, 5)
 
 
 def test_one_verdict_an_item_has_the_plain_wilson_interval_nearly():
     judgements = np.repeat([WIN, TIE, LOSS], [50, 30, 20])[:, None]
-    found = by_judgement(judgements)
-    assert found == by_item(judgements)
+    actual = by_judgement(judgements)
+    assert actual == by_item(judgements)
     # The variance is estimated with n - 1, hence an item's worth of difference.
-    assert found.win.interval == pytest.approx(wilson(0.5, 99))
+    assert actual.win.interval == pytest.approx(wilson(0.5, 99))
 
 
 def test_equal_judgements_of_five_raters_are_worth_one():
@@ -56,9 +56,9 @@ def test_equal_judgements_of_five_raters_are_worth_one():
 
 def test_items_that_are_voted_on_alike_are_as_many_judgements_as_items():
     # A third of each item's judgements is no binary number: rounding must not pass for knowledge.
-    found = by_judgement([[WIN, LOSS, LOSS]] * 10)
-    assert found.win.interval == pytest.approx(wilson(1 / 3, 10))
-    assert found.loss.interval == pytest.approx(wilson(2 / 3, 10))
+    actual = by_judgement([[WIN, LOSS, LOSS]] * 10)
+    assert actual.win.interval == pytest.approx(wilson(1 / 3, 10))
+    assert actual.loss.interval == pytest.approx(wilson(2 / 3, 10))
 
 
 @pytest.mark.parametrize(
@@ -83,9 +83,9 @@ def test_coverage_with_five_raters_who_see_the_same():
         # An item wins with a chance of its own, 0.4 on average.
         chance = generator.beta(0.8, 1.2, size=(100, 1))
         judgements = np.where(generator.random((100, 5)) < chance, WIN, LOSS)
-        found = by_judgement(judgements).win
-        held += found.interval[0] <= 0.4 <= found.interval[1]
-        low, high = wilson(found.value, 500)
+        actual = by_judgement(judgements).win
+        held += actual.interval[0] <= 0.4 <= actual.interval[1]
+        low, high = wilson(actual.value, 500)
         naive += low <= 0.4 <= high
     assert 0.93 <= held / trials <= 0.97
     assert naive / trials < 0.85

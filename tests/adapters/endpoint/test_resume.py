@@ -144,8 +144,8 @@ class TestSeeds:
     ):
         server, out = serve(), tmp_path / "runs"
         run = ["run", *options(server, out), "--jobs", jobs]
-        spoken = command(*run, "--seeds", "1,2,3")
-        assert spoken.code == 0, spoken.err
+        result = command(*run, "--seeds", "1,2,3")
+        assert result.code == 0, result.err
         assert len(server.bodies) == 20
         assert len({path.read_bytes() for path in out.glob("answers/*/responses.jsonl")}) == 1
         assert len(list(out.glob("answers/*/responses.jsonl"))) == 3

@@ -18,10 +18,10 @@ from .conftest import options, reply
 
 def test_the_row_says_what_it_was(serve, command, tmp_path):
     server = serve()
-    spoken = command("run", *options(server, tmp_path, max_tokens="20"))
-    assert spoken.code == 0, spoken.err
-    assert "m [max_tokens=20]" in spoken.out
-    assert "the server reports served-7b" in spoken.out
+    result = command("run", *options(server, tmp_path, max_tokens="20"))
+    assert result.code == 0, result.err
+    assert "m [max_tokens=20]" in result.out
+    assert "the server reports served-7b" in result.out
     (record,) = tmp_path.glob("answers/*/job.json")
     facts = json.loads(record.read_text())["answered"]["circumstances"]
     assert facts["url"] == server.url
@@ -33,8 +33,8 @@ def test_several_responses_are_asked_for_once_each_with_seeds_of_their_own(
 ):
     server = serve()
     drawn = *options(server, tmp_path), "--samples", "3", "--decoding", "sample"
-    spoken = command("run", *drawn)
-    assert spoken.code == 0, spoken.err
+    result = command("run", *drawn)
+    assert result.code == 0, result.err
     assert len(server.bodies) == len({body["seed"] for body in server.bodies}) == 3 * 20
     assert command("run", *drawn).code == 0
     assert len(server.bodies) == 3 * 20
@@ -52,8 +52,8 @@ def test_an_interruption_does_not_wait_for_the_server(serve, tmp_path):
     while not server.bodies and time.monotonic() < until:
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=15)
-    assert process.returncode == 130, said
+    _, errors = process.communicate(timeout=15)
+    assert process.returncode == 130, errors
 
 
 def test_a_model_served_by_its_checkpoint(tiny, serve, ask, tmp_path):

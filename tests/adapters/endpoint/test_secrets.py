@@ -29,12 +29,12 @@ class TestTerminal:
         for name, script in scripts.items():
             server = serve(script)
             models = f"endpoint[url={server.url},model=m,attempts=1]"
-            spoken = command(
+            result = command(
                 *("run", *options(server, tmp_path / name), "--models", models),
                 *("--progress", progress, "--limit-test", 2),
             )
-            assert spoken.code == (0 if name == "model" else 1), spoken.err
-            assert not set("\x1b\x07\x9b\u202e\u200b") & set(spoken.out + spoken.err)
+            assert result.code == (0 if name == "model" else 1), result.err
+            assert not set("\x1b\x07\x9b\u202e\u200b") & set(result.out + result.err)
             for path in tmp_path.glob(f"{name}/report/*"):
                 assert not set("\x1b\x07\x9b\u202e\u200b") & set(path.read_text())
 
@@ -48,8 +48,8 @@ class TestKey:
             return 200, {"X-Key": KEY}, reply(f"your key is {KEY}", model=f"m-{KEY}")
 
         server, out = serve(script), tmp_path / "runs"
-        spoken = command("run", *options(server, out))
-        assert spoken.code == 0, spoken.err
+        result = command("run", *options(server, out))
+        assert result.code == 0, result.err
         assert {headers["Authorization"] for headers in server.headers} == {f"Bearer {KEY}"}
         refusing = serve(lambda number, body: (401, {}, f"wrong key {KEY}"))
         failed = command("run", *options(refusing, out))
@@ -57,7 +57,7 @@ class TestKey:
         assert "wrong key ***" in failed.err
         leaks = [path for path in tmp_path.rglob("*") if path.is_file() and leaked(path)]
         assert not leaks
-        assert KEY not in spoken.out + spoken.err + failed.out + failed.err
+        assert KEY not in result.out + result.err + failed.out + failed.err
         assert "your key is ***" in "".join(p.read_text() for p in out.rglob("responses.jsonl"))
 
     def test_the_second_name_serves_without_the_first(self, serve, ask, monkeypatch):
