@@ -80,6 +80,7 @@ def test_a_model_that_is_not_there_is_one_line(command, responses):
     assert "--nli nobody/none: it is neither a folder nor a model in the local cache" in result.err
 
 
-def test_measures_without_a_judge_need_none(command, responses):
-    result = command("score", responses, "--metrics", "length", "--nli", "nobody/none", "--json")
-    assert json.loads(result.out)["metrics"]["length"]["value"] == pytest.approx(13 / 3)
+def test_a_judge_that_no_metric_needs_must_be_there_too(command, responses):
+    result = command("score", responses, "--metrics", "length", "--nli", "nobody/none")
+    assert result.code == 2
+    assert "--nli" in result.err
