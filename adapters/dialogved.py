@@ -250,6 +250,11 @@ def divergences(q: Gaussian) -> Tensor:
     return each.divergence(Gaussian.standard(each))
 
 
+def _with_start(title: str, config: Any) -> str:
+    # No released DialogVED is read, so that pretrained weights are those of a ProphetNet.
+    return f"{title} (ProphetNet start)" if config.weights else title
+
+
 class DialogVEDNoLatent(ProphetNetAdapter, TunedAdapter):
     """DialogVED w/o latent."""
 
@@ -264,6 +269,11 @@ class DialogVEDNoLatent(ProphetNetAdapter, TunedAdapter):
     Config = DialogConfig
     Model = DialogModel
     front = (CLS,)
+
+    @classmethod
+    def title(cls, config: Any) -> str:
+        """What tables call the system with this config."""
+        return _with_start(super().title(config), config)
 
 
 class DialogVED(ProphetNetAdapter, TunedAdapter):
@@ -280,6 +290,11 @@ class DialogVED(ProphetNetAdapter, TunedAdapter):
     Config = DialogVEDConfig
     Model = DialogVEDModel
     front = (CLS,)
+
+    @classmethod
+    def title(cls, config: Any) -> str:
+        """What tables call the system with this config."""
+        return _with_start(super().title(config), config)
 
     def warnings(self) -> list[str]:
         """A latent variable that carries nothing."""

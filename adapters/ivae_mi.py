@@ -173,7 +173,10 @@ class IVAEModel(AttentionFreeDecoding, DialogueModel):
 
     def loss(self, batch: Batch, step: int) -> Losses:
         """Words under z of the posterior, the first step's; beside it the critic's KL."""
-        c, both = self.features(batch)
+        return self.words(*self.features(batch), batch)
+
+    def words(self, c: Tensor, both: Tensor, batch: Batch) -> Losses:
+        """As `loss`, from what `features` gave."""
         z = self.posterior(both, noise(batch, self.config.latent))
         hidden = self.hidden(self.begin(z, c), batch.inputs)
         words = word_loss(hidden, self.output, batch)
@@ -252,12 +255,11 @@ class AlternatingTrainer(Trainer):
         batch = make_batch(self.train, rows, self.run.device)
         self.history.step += 1
         with autocast(self.run.device, self.dtype):
-            losses = self.model.loss(batch, self.history.step - 1)
+            features = self.model.features(batch)
+            losses = self.model.words(*features, batch)
         # (a) words, by z of the posterior
         self._take(0, losses.objective(*self.average_batch), self.rate())
-        with torch.no_grad(), autocast(self.run.device, self.dtype):
-            features = self.model.features(batch)
-        c, both = (feature.to(self.parts[0][0].dtype) for feature in features)
+        c, both = (feature.detach().to(self.parts[0][0].dtype) for feature in features)
         share = self.rate() / self.config.learning_rate
         # (b) the networks of z: a smaller KL, as far as the critic sees it
         self._take(1, self.model.gap(c, both, batch), share * self.config.nets_rate)

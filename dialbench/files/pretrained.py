@@ -17,10 +17,11 @@ from dialbench.files.checksum import sha256_of
 from dialbench.files.lines import read_file, require_plain_files
 from dialbench.files.loads import loads
 
-_CHECKSUMMED = {".json", ".jinja", ".model", ".safetensors", ".tiktoken", ".txt"}
+_CHECKSUMMED = {".json", ".jinja", ".model", ".safetensors", ".tiktoken", ".tokenizer", ".txt"}
 _TOKENIZERS = (
     *("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt"),
     *("spiece.model", "sentencepiece.bpe.model", "spm.model", "source.spm"),
+    "prophetnet.tokenizer",
 )
 _CONFIGS = ("config.json", "tokenizer_config.json")
 _PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt")

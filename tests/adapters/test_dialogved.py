@@ -291,3 +291,4 @@ def test_a_prophetnet_can_be_started_from(tiny, build, eight, asked, tmp_path):
     assert losses[-1] < losses[0]
     assert len(adapter.respond(asked, Decoding(), Run(2))) == 8
     assert DialogVED.title(DialogVEDConfig()) == "DialogVED (small, from scratch)"
+    assert DialogVED.title(adapter.config) == "DialogVED (ProphetNet start)"

@@ -266,3 +266,34 @@ def test_smoothing_asks_nothing_of_what_is_no_word(ready):
     model, batch = ready("prophetnet[label_smoothing=0.5]")
     assert model.loss(batch, 0).total.isfinite()
     assert F.softmax(model.logits(batch), -1)[..., [PAD, BOS, SEP]].max() == 0
+
+
+def test_reads_the_word_pieces_of_the_released_one(tiny, build, eight, asked, tmp_path):
+    """Its tokenizer is a list of word pieces in a file of its own name."""
+    import json
+    import shutil
+
+    from transformers import ProphetNetTokenizer
+
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz.,?'"]
+    pieces += [f"##{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
+    (tmp_path / "words.txt").write_text("\n".join(pieces) + "\n")
+    folder = tmp_path / "released"
+    shutil.copytree(tiny("prophetnet"), folder)
+    for file in (folder / "tokenizer.json", folder / "tokenizer_config.json"):
+        file.unlink()
+    ProphetNetTokenizer(str(tmp_path / "words.txt")).save_pretrained(folder)
+    assert (folder / "prophetnet.tokenizer").is_file()
+    facts = json.loads((folder / "config.json").read_text())
+    ends = {"eos_token_id": 3, "decoder_start_token_id": 3}
+    (folder / "config.json").write_text(json.dumps(facts | ends))
+    adapter = build(f"prophetnet[weights={folder},tune=false]", response_tokens=12)
+    before = adapter.inspect(adapter.config, asked)
+    adapter.fit(eight, eight, Run(1))
+    # the separator behind a context, and between two turns
+    assert adapter.model.around.behind == (3 + len(SPECIALS),)
+    assert adapter.vocabulary.decode(adapter.vocabulary.read("it opens")) == ["it opens"]
+    assert len(adapter.respond(asked, Decoding(), Run(1))) == 8
+    with (folder / "prophetnet.tokenizer").open("a") as file:
+        file.write("##!\n")
+    assert adapter.inspect(adapter.config, asked) != before
