@@ -20,7 +20,7 @@ from torch import nn
 
 from dialbench.adapter import Adapter, Card, Run, deadline_of_first
 from dialbench.errors import SystemFailed
-from dialbench.neural.data import Batch, Encoded, Ints, Ragged
+from dialbench.neural.data import Batch, Encoded, Ints, PackedSequences
 from dialbench.neural.decoding import beam_search
 from dialbench.neural.model import DialogueModel
 from dialbench.neural.randomness import seed_of
@@ -179,7 +179,7 @@ def _of_domain(data: Encoded, domain_of_example: Ints, domain: int) -> Encoded:
     if not len(rows):
         return data
 
-    def part(sequences: Ragged) -> Ragged:
+    def part(sequences: PackedSequences) -> PackedSequences:
         return replace(sequences, starts=sequences.starts[rows], ends=sequences.ends[rows])
 
     return replace(

@@ -19,7 +19,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from dialbench.adapter import Adapter, Card, Run
-from dialbench.neural.data import Batch, Encoded, Ragged
+from dialbench.neural.data import Batch, Encoded, PackedSequences
 from dialbench.neural.decoding import Hypothesis, beam_search
 from dialbench.neural.model import DialogueModel, Losses, State
 from dialbench.records import Context, Decoding, Split
@@ -157,9 +157,13 @@ class S2SAMMI(MessageAdapter):
     ) -> list[list[float]]:
         """Log p(m | r) / |m| of every hypothesis."""
         counts = list(map(len, n_best))
-        responses = Ragged.of([_as_source(h.tokens) for hypotheses in n_best for h in hypotheses])
+        responses = PackedSequences.of(
+            [_as_source(h.tokens) for hypotheses in n_best for h in hypotheses]
+        )
         texts = [[word for word in row if word != PAD] for row in batch.source.tolist()]
-        messages = Ragged.of([_as_target(text, self.config.response_tokens) for text in texts])
+        messages = PackedSequences.of(
+            [_as_target(text, self.config.response_tokens) for text in texts]
+        )
         device = batch.source.device
         scores = model.backward_score(
             torch.from_numpy(responses.padded(np.arange(sum(counts)))).to(device),  # (N, T)
@@ -181,11 +185,13 @@ def reversed_pairs(data: Encoded, limit: int) -> Encoded:
         limit: how many tokens of a context are written, the latest, EOS not counted.
     """
     responses, contexts = _lists(data.target), _lists(data.source)
-    source = Ragged.of([_as_source(words[:-1]) for words in responses])
-    return replace(data, source=source, target=Ragged.of([_as_target(c, limit) for c in contexts]))
+    source = PackedSequences.of([_as_source(words[:-1]) for words in responses])
+    return replace(
+        data, source=source, target=PackedSequences.of([_as_target(c, limit) for c in contexts])
+    )
 
 
-def _lists(sequences: Ragged) -> list[list[int]]:
+def _lists(sequences: PackedSequences) -> list[list[int]]:
     bounds = zip(sequences.starts, sequences.ends, strict=True)
     return [sequences.values[start:end].tolist() for start, end in bounds]
 

@@ -11,7 +11,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from dialbench.neural import checkpoint
-from dialbench.neural.data import Ragged
+from dialbench.neural.data import PackedSequences
 
 from .tfidf import Rows, TfIdf
 
@@ -35,7 +35,9 @@ class Domains:
     bias: Tensor
 
     @classmethod
-    def fit(cls, texts: Ragged, count: int, features: int, seed: int) -> tuple[Domains, Tensor]:
+    def fit(
+        cls, texts: PackedSequences, count: int, features: int, seed: int
+    ) -> tuple[Domains, Tensor]:
         """Finds `count` domains among training texts, and trains their classifier.
 
         Returns:
@@ -51,7 +53,7 @@ class Domains:
     def __len__(self) -> int:
         return len(self.bias)
 
-    def logs(self, texts: Ragged) -> Tensor:
+    def logs(self, texts: PackedSequences) -> Tensor:
         """Log P(domain | text), (N, D)."""
         return (self.tfidf.rows(texts) @ self.table + self.bias).log_softmax(-1)
 

@@ -10,7 +10,7 @@ import torch.nn.functional as F  # noqa: N812
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dialbench.neural.data import Ints, Ragged
+from dialbench.neural.data import Ints, PackedSequences
 from dialbench.text.vocabulary import SPECIALS
 
 _WORDS = 1 << 32  # more than there are; a word is a pair with nothing before it
@@ -68,7 +68,7 @@ class TfIdf:
     weights: NDArray[np.float64]
 
     @classmethod
-    def fit(cls, texts: Ragged, count: int) -> TfIdf:
+    def fit(cls, texts: PackedSequences, count: int) -> TfIdf:
         """Keeps the `count` features that occur most often, of equal ones the lower number."""
         rows, keys = _grams(texts)
         features, places, times = np.unique(keys, return_inverse=True, return_counts=True)
@@ -77,7 +77,7 @@ class TfIdf:
         df = np.bincount(pairs % max(1, len(features)), minlength=len(features))[kept]
         return cls(features[kept], np.log((1 + len(texts.starts)) / (1 + df)) + 1)
 
-    def rows(self, texts: Ragged) -> Rows:
+    def rows(self, texts: PackedSequences) -> Rows:
         """The vectors of N texts."""
         rows, keys = _grams(texts)
         size, total = len(self.features), len(texts.starts)
@@ -92,7 +92,7 @@ class TfIdf:
         return Rows(*(torch.from_numpy(array) for array in (columns, values, starts)))
 
 
-def _grams(texts: Ragged) -> tuple[Ints, Ints]:
+def _grams(texts: PackedSequences) -> tuple[Ints, Ints]:
     # For each word, and each pair of words next to each other in one text: the text and the key.
     lengths = texts.lengths
     whole = texts.take(np.arange(len(lengths)))

@@ -22,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 
 from dialbench.neural import checkpoint
-from dialbench.neural.data import Ints, Ragged
+from dialbench.neural.data import Ints, PackedSequences
 from dialbench.text.vocabulary import SPECIALS
 
 Floats = NDArray[np.float64]
@@ -42,7 +42,7 @@ class Messages:
         dialogues: (M,) the dialogue of each message, from 0.
     """
 
-    words: Ragged
+    words: PackedSequences
     dialogues: Ints
 
     @classmethod
@@ -50,7 +50,7 @@ class Messages:
         """From pairs of a dialogue and the words of one of its messages; empty ones are dropped."""
         kept = [(dialogue, words) for dialogue, words in messages if words]
         dialogues = np.array([dialogue for dialogue, _ in kept], np.int64)
-        return cls(Ragged.of([words for _, words in kept]), dialogues)
+        return cls(PackedSequences.of([words for _, words in kept]), dialogues)
 
     def __len__(self) -> int:
         return len(self.dialogues)

@@ -21,7 +21,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Ragged:
+class PackedSequences:
     """Integer sequences of different lengths in one flat array.
 
     Attributes:
@@ -34,8 +34,8 @@ class Ragged:
     ends: Ints
 
     @classmethod
-    def of(cls, sequences: Sequence[Sequence[int]]) -> Ragged:
-        """The ragged array of these sequences."""
+    def of(cls, sequences: Sequence[Sequence[int]]) -> PackedSequences:
+        """These sequences, packed."""
         lengths = np.fromiter((len(s) for s in sequences), np.int64, len(sequences))
         flat = np.fromiter(chain.from_iterable(sequences), np.int32, int(lengths.sum()))
         ends = np.cumsum(lengths)
@@ -46,13 +46,13 @@ class Ragged:
         """(n,) the length of each sequence."""
         return self.ends - self.starts
 
-    def take(self, rows: Ints) -> Ragged:
+    def take(self, rows: Ints) -> PackedSequences:
         """The sequences `rows` in a new flat array."""
         lengths = self.lengths[rows]
         ends = np.cumsum(lengths)
         index = np.arange(ends[-1] if len(ends) else 0)
         index += np.repeat(self.starts[rows] - (ends - lengths), lengths)
-        return Ragged(self.values[index], ends - lengths, ends)
+        return PackedSequences(self.values[index], ends - lengths, ends)
 
     def padded(self, rows: Ints) -> Ints:
         """The sequences `rows` as a matrix (rows, longest), PAD behind their ends."""
@@ -80,10 +80,10 @@ class Encoded:
     """
 
     ids: NDArray[np.object_]
-    turns: Ragged
-    contexts: Ragged
-    source: Ragged
-    target: Ragged
+    turns: PackedSequences
+    contexts: PackedSequences
+    source: PackedSequences
+    target: PackedSequences
     limit: int = 1 << 30
     dialogues: Ints | None = None
 
@@ -192,8 +192,10 @@ def encode(
     contexts_or_empty = [context or ("",) for context in contexts]
     for text in chain(chain.from_iterable(contexts_or_empty), responses):
         numbers.setdefault(text, len(numbers))
-    turns = Ragged.of([vocabulary.read(text) for text in numbers])
-    turn_numbers = Ragged.of([[numbers[turn] for turn in context] for context in contexts_or_empty])
+    turns = PackedSequences.of([vocabulary.read(text) for text in numbers])
+    turn_numbers = PackedSequences.of(
+        [[numbers[turn] for turn in context] for context in contexts_or_empty]
+    )
     return Encoded(
         np.array([context.id for context in contexts], dtype=object),
         turns,
@@ -231,8 +233,8 @@ def with_shuffled_contexts(data: Encoded) -> Encoded:
     return replace(data, source=source, contexts=contexts)
 
 
-def _join(turns: Ragged, contexts: Ragged, limit: int) -> Ragged:
-    closed = Ragged(
+def _join(turns: PackedSequences, contexts: PackedSequences, limit: int) -> PackedSequences:
+    closed = PackedSequences(
         np.insert(turns.values, turns.ends, SEP).astype(np.int32),
         turns.starts + np.arange(len(turns.starts)),
         turns.ends + np.arange(len(turns.ends)) + 1,
@@ -245,17 +247,17 @@ def _join(turns: Ragged, contexts: Ragged, limit: int) -> Ragged:
     values = np.append(joined.values, np.int32(UNK))
     empty = ends == starts
     starts = np.where(empty, len(values) - 1, np.maximum(starts, ends - limit))
-    return Ragged(values, starts, np.where(empty, len(values), ends))
+    return PackedSequences(values, starts, np.where(empty, len(values), ends))
 
 
-def _targets(turns: Ragged, rows: Ints, limit: int) -> Ragged:
+def _targets(turns: PackedSequences, rows: Ints, limit: int) -> PackedSequences:
     if not len(rows):
-        return Ragged(np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.int64))
-    cut = Ragged(turns.values, turns.starts, np.minimum(turns.ends, turns.starts + limit))
+        return PackedSequences(np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.int64))
+    cut = PackedSequences(turns.values, turns.starts, np.minimum(turns.ends, turns.starts + limit))
     selected = cut.take(rows)
     shift = np.arange(len(rows))
     values = np.insert(selected.values, selected.ends, EOS).astype(np.int32)
-    return Ragged(values, selected.starts + shift, selected.ends + shift + 1)
+    return PackedSequences(values, selected.starts + shift, selected.ends + shift + 1)
 
 
 def make_batch(
@@ -290,11 +292,11 @@ def _turns(data: Encoded, rows: Ints) -> tuple[Ints, Ints]:
     kept = later < data.limit
     pairs = np.stack([chosen.values, np.maximum(starts, ends - (data.limit - later))], 1)[kept]
     distinct, inverse = np.unique(pairs, axis=0, return_inverse=True)
-    turns = Ragged(data.turns.values, distinct[:, 1], data.turns.ends[distinct[:, 0]])
+    turns = PackedSequences(data.turns.values, distinct[:, 1], data.turns.ends[distinct[:, 0]])
     last = np.cumsum(kept, dtype=np.int64)[chosen.ends - 1]
     # Numbered from 1, so that what pads the contexts becomes -1.
     numbers = (inverse.reshape(-1) + 1).astype(np.int32)
-    contexts = Ragged(numbers, np.append(0, last[:-1]), last)
+    contexts = PackedSequences(numbers, np.append(0, last[:-1]), last)
     return turns.padded(np.arange(len(distinct))), contexts.padded(np.arange(len(rows))) - 1
 
 

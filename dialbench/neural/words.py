@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dialbench.neural.data import Encoded, Ints, Ragged
+from dialbench.neural.data import Encoded, Ints, PackedSequences
 
 _WINDOW = 5
 _SMOOTHING = 0.75  # of the neighbours' counts, as in word2vec, so that rare ones gain less
@@ -56,7 +56,9 @@ def word_vectors(data: Encoded, vocabulary: int, size: int) -> Tensor:
     return torch.where(has_neighbour, vectors / length * size**0.5, 0.0)
 
 
-def _positive_pmi(turns: Ragged, vocabulary: int) -> tuple[Ints, Ints, NDArray[np.float32]]:
+def _positive_pmi(
+    turns: PackedSequences, vocabulary: int
+) -> tuple[Ints, Ints, NDArray[np.float32]]:
     # The positive pointwise mutual information of two words within the window, where above 0.
     keys, weights = _neighbours(turns, vocabulary)
     distinct, inverse = np.unique(keys, return_inverse=True)
@@ -70,7 +72,7 @@ def _positive_pmi(turns: Ragged, vocabulary: int) -> tuple[Ints, Ints, NDArray[n
     return rows[kept], columns[kept], values[kept].astype(np.float32)
 
 
-def _neighbours(turns: Ragged, vocabulary: int) -> tuple[Ints, NDArray[np.float64]]:
+def _neighbours(turns: PackedSequences, vocabulary: int) -> tuple[Ints, NDArray[np.float64]]:
     # Both orders of all pairs of words, as row * V + column, the nearer the heavier.
     last = np.repeat(turns.ends, turns.lengths)
     values = turns.values.astype(np.int64)

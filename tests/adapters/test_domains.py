@@ -9,7 +9,7 @@ from dialbench_adapters.text_models.domains import Domains, clusters, regression
 from dialbench_adapters.text_models.tfidf import TfIdf
 
 from dialbench.errors import StorageError
-from dialbench.neural.data import Ragged
+from dialbench.neural.data import PackedSequences
 from dialbench.text.vocabulary import SEP, UNK
 
 
@@ -26,8 +26,8 @@ def texts() -> list[list[int]]:
 
 
 @pytest.fixture(scope="module")
-def ragged(texts) -> Ragged:
-    return Ragged.of(texts)
+def ragged(texts) -> PackedSequences:
+    return PackedSequences.of(texts)
 
 
 def dense(rows, features: int) -> np.ndarray:
@@ -69,12 +69,12 @@ class TestTfIdf:
         assert sorted(actual) == sorted(counts.values())[-40:]
 
     def test_pairs_cross_neither_turns_nor_unknown_words_nor_texts(self):
-        made = TfIdf.fit(Ragged.of([[5, SEP, 6], [6, UNK, 7, 8], [], [5]]), 100)
+        made = TfIdf.fit(PackedSequences.of([[5, SEP, 6], [6, UNK, 7, 8], [], [5]]), 100)
         assert [named(key) for key in made.features] == ["w5", "w6", "w7", "w8", "w7 w8"]
 
     def test_unknown_and_empty_texts_are_zero(self, ragged):
         made = TfIdf.fit(ragged, 100)
-        rows = made.rows(Ragged.of([[99], [], [5], [98, 99]]))
+        rows = made.rows(PackedSequences.of([[99], [], [5], [98, 99]]))
         assert dense(rows, 100).any(1).tolist() == [False, False, True, False]
 
 
@@ -109,7 +109,7 @@ class TestClusters:
         assert np.array_equal(away.argmin(1), actual)
 
     def test_no_more_than_there_are_distinct_texts(self):
-        texts = Ragged.of([[5], [6], [5], [6], [5]])
+        texts = PackedSequences.of([[5], [6], [5], [6], [5]])
         made = TfIdf.fit(texts, 10)
         actual = clusters(made.rows(texts), 2, 10, 1)
         assert actual.unique().tolist() == [0, 1]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dialbench.neural.data import (
     Encoded,
-    Ragged,
+    PackedSequences,
     answering_rows,
     build_vocabulary,
     encode,
@@ -28,7 +28,7 @@ A, B, C, D, E, F = range(5, 11)
 sequences = st.lists(st.lists(st.integers(1, 9), max_size=5), max_size=6)
 
 
-def lists(ragged: Ragged) -> list[list[int]]:
+def lists(ragged: PackedSequences) -> list[list[int]]:
     bounds = zip(ragged.starts, ragged.ends, strict=True)
     return [ragged.values[start:end].tolist() for start, end in bounds]
 
@@ -44,7 +44,7 @@ def target_of(response: str, limit: int = 100) -> list[int]:
 class TestRagged:
     @given(sequences)
     def test_holds_its_sequences(self, given):
-        ragged = Ragged.of(given)
+        ragged = PackedSequences.of(given)
         assert lists(ragged) == given
         assert ragged.lengths.tolist() == [len(s) for s in given]
 
@@ -54,7 +54,7 @@ class TestRagged:
             st.lists(st.integers(0, len(given) - 1), max_size=8) if given else st.just([])
         )
         rows = np.array(rows, np.int64)
-        ragged = Ragged.of(given)
+        ragged = PackedSequences.of(given)
         expected = [given[row] for row in rows]
         assert lists(ragged.take(rows)) == expected
         width = max(1, *map(len, expected), 0) if expected else 1
@@ -63,7 +63,9 @@ class TestRagged:
         assert padded.tolist() == [s + [PAD] * (width - len(s)) for s in expected]
 
     def test_sequences_that_share_values(self):
-        ragged = Ragged(np.array([1, 2, 3, 4], np.int32), np.array([0, 1]), np.array([3, 4]))
+        ragged = PackedSequences(
+            np.array([1, 2, 3, 4], np.int32), np.array([0, 1]), np.array([3, 4])
+        )
         assert ragged.padded(np.array([1, 0])).tolist() == [[2, 3, 4], [1, 2, 3]]
         assert lists(ragged.take(np.array([1, 1]))) == [[2, 3, 4], [2, 3, 4]]
 
@@ -142,9 +144,11 @@ class TestVocabulary:
 
 
 def of_lengths(source, target) -> Encoded:
-    nothing = Ragged.of([])
+    nothing = PackedSequences.of([])
     ids = np.array([str(i) for i in range(len(source))], dtype=object)
-    made = [Ragged.of([[A] * length for length in lengths]) for lengths in (source, target)]
+    made = [
+        PackedSequences.of([[A] * length for length in lengths]) for lengths in (source, target)
+    ]
     return Encoded(ids, nothing, nothing, *made)
 
 
