@@ -146,6 +146,9 @@ plugin_option = click.option(
     metavar="FILE.py",
     help="File with further systems; may be repeated.",
 )
+signatures_option = click.option(
+    "--signatures", is_flag=True, help="Print all columns, notes and signatures, not the first."
+)
 shape_option = click.option(
     "--shape",
     metavar="FILE.toml",
@@ -182,6 +185,13 @@ def print_tables(tables: Iterable[Table], formats: Sequence[str] = ("txt",)) -> 
     for table in tables:
         for format in formats:
             print_text(render(table, format))
+
+
+def print_brief(tables: Iterable[Table], *, signatures: bool, all_columns: bool = False) -> None:
+    """Prints what a terminal shows of tables, or all of them with `signatures`."""
+    from dialbench.reporting.tables.brief import brief
+
+    print_tables(table if signatures else brief(table, all_columns=all_columns) for table in tables)
 
 
 def print_files(files: Iterable[Path]) -> None:

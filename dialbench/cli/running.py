@@ -14,11 +14,12 @@ from dialbench.cli.options import (
     declared,
     list_of,
     plugin_option,
+    print_brief,
     print_files,
     print_message,
-    print_tables,
     print_text,
     shape_option,
+    signatures_option,
     stated,
     stated_of,
     with_shape,
@@ -96,8 +97,15 @@ from dialbench.scoring.options import ScoringOptions
 )
 @plugin_option
 @declared(RunOptions)
+@signatures_option
 @declared(ReportOptions, "formats")
-def run(suite: str | None, out: Path, formats: tuple[str, ...] | None, **options: Any) -> int:
+def run(
+    suite: str | None,
+    out: Path,
+    formats: tuple[str, ...] | None,
+    signatures: bool,
+    **options: Any,
+) -> int:
     """Train systems, let them answer, score, test the differences, write tables and plots.
 
     The same command again does only what is missing. With --suite the rows are those of a
@@ -120,7 +128,7 @@ def run(suite: str | None, out: Path, formats: tuple[str, ...] | None, **options
         formats=formats or FORMATS,
         **_DEFAULTS | stated_of(RunOptions, options),
     )
-    print_tables(outcome.tables)
+    print_brief(outcome.tables, signatures=signatures or bool(suite))
     print_files(outcome.files)
     for result in outcome.failed:
         print_message(f"{result.status}: {result.job}: {result.reason}")
@@ -143,6 +151,7 @@ def _refuse_beside_suite(**options: str | None) -> None:
 @click.argument("runs", default="results/runs", type=click.Path(path_type=Path))
 @declared(ReportOptions)
 @shape_option
+@signatures_option
 @click.option(
     "--suite",
     metavar="NAME|FILE.toml",
@@ -178,7 +187,10 @@ def report(
     from dialbench.human.table import human_table_report
     from dialbench.suites.suite import suite_for
 
-    named = _named(options.pop("paper"), options.pop("table"))
+    named, signatures = (
+        _named(options.pop("paper"), options.pop("table")),
+        options.pop("signatures"),
+    )
     chosen = with_shape(shape, stated(**options))
     suite_only = {"--no-printed": chosen.get("printed"), "--corpus": corpus}
     if judgements is not None:
@@ -195,7 +207,8 @@ def report(
         raise InputError("it needs --suite or --table", where=unused[0], hint="Add --suite NAME.")
     else:
         tables, written = reports.report(runs, out=out, **chosen)
-    print_tables(tables)
+    papers = suite is not None or named is not None
+    print_brief(tables, signatures=signatures or papers, all_columns="columns" in chosen)
     print_files(written)
 
 

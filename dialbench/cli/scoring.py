@@ -12,10 +12,12 @@ from dialbench.cli.options import (
     data_option,
     declared,
     json_option,
+    print_brief,
     print_files,
     print_json,
     print_tables,
     shape_option,
+    signatures_option,
     stated,
     stated_of,
     with_shape,
@@ -53,6 +55,7 @@ _TABLE = tuple(field.name for field in fields(ReportOptions) if field.name != "p
 )
 @declared(ReportOptions, *_TABLE)
 @shape_option
+@signatures_option
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
@@ -82,7 +85,7 @@ def score(
     input. The same line of every file answers the same context.
     """
     resources = stated(train=options.pop("train"), data=options.pop("data"))
-    paired_with = options.pop("paired_with")
+    paired_with, signatures = options.pop("paired_with"), options.pop("signatures")
     marks = {name: options[name] for name in _TABLE if options.get(name) is not None}
     marks = with_shape(shape, marks)
     inputs, chosen = stated_of(InputOptions, options), stated_of(ScoringOptions, options)
@@ -106,7 +109,8 @@ def score(
         reports = score_files(files, paired_with=paired_with, **inputs, **resources, **chosen)
         print_json(reports[0] if len(reports) == 1 else reports)
     else:
-        _report(files, inputs, marks, out, {"paired_with": paired_with, **resources, **chosen})
+        arguments = {"paired_with": paired_with, **resources, **chosen}
+        _report(files, inputs, marks, out, arguments, signatures=signatures)
 
 
 def _report(
@@ -115,6 +119,8 @@ def _report(
     marks: dict[str, Any],
     out: Path | None,
     arguments: dict[str, Any],
+    *,
+    signatures: bool,
 ) -> None:
     """Prints the table in the chosen formats, or as text where files are written."""
     from dialbench.scoring.table import score_report
@@ -122,7 +128,7 @@ def _report(
     if marks.get("standalone"):
         out = out or Path("reports")
         marks.setdefault("formats", ("tex",))
-    printed = marks.get("formats", ("txt",)) if out is None else ("txt",)
+    printed = () if out is not None else marks.get("formats", ())
     for name in printed:
         if name in PLOTS:
             raise InputError(
@@ -130,7 +136,11 @@ def _report(
             )
     options = ReportOptions(**marks)
     tables, written = score_report(files, InputOptions(**inputs), options, out=out, **arguments)
-    print_tables(tables, printed)
+    if printed:
+        print_tables(tables, printed)
+    else:
+        whole = bool(marks.get("columns") or arguments.get("metrics"))
+        print_brief(tables, signatures=signatures, all_columns=whole)
     print_files(written)
 
 

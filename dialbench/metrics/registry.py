@@ -31,6 +31,11 @@ DEFAULT = (
     "ue-soft",
 )
 """The metrics of a run or a scoring that names none, in the order of their columns."""
+HEADLINE = (
+    *("length", "different", "dist-1", "dist-2", "mtld"),
+    *("bleu-2", "meteor", "rouge-l", "emb-average", "ue"),
+)
+"""Those that a terminal shows first."""
 WITHIN = (*(f"within-dist-{n}" for n in (1, 2)), "within-self-bleu")
 """Those added where several responses to a context were drawn."""
 
