@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -72,3 +73,15 @@ def test_the_licence_and_the_citation_are_those_of_the_package() -> None:
     assert f"version: {dialbench.__version__}\n" in citation
     assert f"license: {project['license']}\n" in citation
     assert all((ROOT / name).is_file() for name in project["license-files"])
+
+
+def test_the_lock_file_has_every_pinned_package_but_torch() -> None:
+    pins = re.compile(r"^([\w.-]+)==([^\s\\]+)", re.MULTILINE)
+
+    def pinned(name: str) -> dict[str, str]:
+        found = pins.findall((ROOT / name).read_text())
+        return {package.lower().replace("_", "-"): version for package, version in found}
+
+    constraints = pinned("constraints.txt")
+    assert constraints.pop("torch")
+    assert pinned("requirements.lock") == constraints
