@@ -353,7 +353,7 @@ def test_spoilt_files_are_read_or_refused_in_one_line(
 @pytest.mark.parametrize("name", NAMES)
 def test_hopeless_files_are_refused(formats: dict[str, Format], name: str) -> None:
     for content in HOPELESS:
-        # A line of brackets or of NULs is a text.
+        # A bracket is a text.
         _check(formats[name], content, {0, 2} if name == "r.txt" else {2})
 
 

@@ -26,7 +26,7 @@ Kind = Literal["references", "contexts"]
 
 _FORMS: dict[str, Form] = {".txt": "text", ".csv": "csv", ".tsv": "tsv", ".jsonl": "json"}
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
-_JSON_START = re.compile(rb'\s*(?:\{\s*"|\[\s*["{]|[{\[]\s*$)')
+_JSON_START = re.compile(rb'\s*(?:\{\s*"|\[\s*["{\[]|[{\[]\s*$)')
 _TURN_END = re.compile(r"\t|\s*(?:__eou__|\|{3,})\s*")
 
 # How columns are called, compared in lower case with blanks and hyphens as underscores.
@@ -140,11 +140,14 @@ def _is_json(line: bytes) -> bool:
 
 
 def _decoded(line: bytes, where: str) -> str:
+    hint = "Save the file as UTF-8."
     try:
-        return line.rstrip(b"\r\n").decode("utf-8")
+        text = line.rstrip(b"\r\n").decode("utf-8")
     except UnicodeDecodeError as error:
-        hint = "Save the file as UTF-8."
         raise InputError(not_utf8(error), where=where, hint=hint) from None
+    if "\0" in text:
+        raise InputError("there is a NUL in the line, as in UTF-16", where=where, hint=hint)
+    return text
 
 
 def _text_responses(lines: Iterable[tuple[int, bytes]], path: Path) -> Iterator[ResponseLine]:
