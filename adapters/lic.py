@@ -117,8 +117,6 @@ class LICModel(DialogueModel):
         self.dropout = Dropout(config.dropout)
         sizes = CausalSizes(config.layers, config.heads, n, longest, config.dropout)
         self.layers = nn.ModuleList(SharedLayer(sizes, config.norm) for _ in range(config.layers))
-        for layer in self.layers:
-            cast(SharedLayer, layer).attention.fused = False
         self.end = nn.LayerNorm(n) if config.norm == "pre" else nn.Identity()
         self.output = make_output(self.embedding, (PAD, BOS, SEP), tied=config.tied)
 

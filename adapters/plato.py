@@ -111,8 +111,6 @@ class PlatoModel(DialogueModel):
         self.layers = nn.ModuleList(
             CausalLayer(sizes, config.norm, F.gelu) for _ in range(config.layers)
         )
-        for layer in self.layers:
-            cast(CausalLayer, layer).attention.fused = False
         self.end = nn.LayerNorm(n) if config.norm == "pre" else nn.Identity()
         self.output = make_output(self.embedding, (PAD, BOS, SEP), tied=config.tied)
 

@@ -40,13 +40,7 @@ class Attention(nn.Module):
         dropout: on the attention weights.
         make: makes the query, key and value maps; the output map is always trained.
         bias: whether the four maps have biases.
-
-    Attributes:
-        fused: whether training without dropout takes torch's fused kernel on a CPU too. There its
-            gradient takes longer than all other work of a small model.
     """
-
-    fused = True
 
     def __init__(
         self,
@@ -95,8 +89,7 @@ class Attention(nn.Module):
         """
         query = self._split(self.query(x, draws))  # (B, H, T, d/H)
         rate = self.dropout.rate if self.training else 0.0
-        written_out = rate or (self.training and not self.fused)
-        if written_out and x.device.type == "cpu":
+        if self.training and x.device.type == "cpu":
             mixed = self._mix_on_cpu(query, *memory, mask)
         else:
             mixed = F.scaled_dot_product_attention(query, *memory, attn_mask=mask, dropout_p=rate)
@@ -105,8 +98,9 @@ class Attention(nn.Module):
     def _mix_on_cpu(
         self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None
     ) -> Tensor:
-        # softmax(Q K' / sqrt(d/H)) V, (B, H, T, d/H), written out: on a CPU the fused kernel's
-        # dropout draws its mask on one core.
+        # softmax(Q K' / sqrt(d/H)) V, (B, H, T, d/H), written out: on a CPU the fused kernel draws
+        # its mask of dropout on one core, and its gradient takes longer than all other work of a
+        # small model.
         scores = (query * query.shape[-1] ** -0.5) @ keys.transpose(-1, -2)  # (B, H, T, S)
         if mask is None:
             return self.dropout(scores.softmax(-1)) @ values  # type: ignore[no-any-return]

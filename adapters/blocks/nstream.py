@@ -215,8 +215,6 @@ class LastLayer(DecoderLayer):
 class RelativeAttention(Attention):
     """Attention whose scores know relative positions, where `draws` holds `Distances`."""
 
-    fused = False
-
     def mix(self, x: Tensor, memory: KeysValues, mask: Tensor | None, draws: Draws) -> Tensor:
         """As `Attention.mix`."""
         if not isinstance(draws, Distances):
