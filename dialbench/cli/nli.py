@@ -30,13 +30,13 @@ def nli() -> None:
     type=POSITIVE,
     default=500,
     show_default=True,
-    help="Pairs made from DailyDialog, of each label, in the first of two stages.",
+    help="Pairs made from DailyDialog, of each label, in the first of three stages.",
 )
 def train(data: Path | None, out: Path, seed: int, dialogue_pairs: int) -> None:
     """Train the adaptation of the embedded judge and write it with its card.
 
-    Takes about an hour of one core. The same command again goes on where this one stopped.
-    `--nli OUT` judges with what was made.
+    Takes about an hour and a half of one core. The same command again goes on where this one
+    stopped. `--nli OUT` judges with what was made.
     """
     from dialbench.files.folders import data_folder
     from dialbench.nli.training.make import train as train_judge

@@ -64,6 +64,15 @@ def shifted(tensors: dict[str, Tensor], logits: Sequence[float]) -> dict[str, Te
     return tensors | {bias: tensors[bias] + torch.tensor(logits)}
 
 
+def mean(trained: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
+    """The mean of what was learned (`learned`) by the end of several stages of one training.
+
+    Stages that go on from one another lie close enough for their mean to do what each of them does
+    (Wortsman et al., 2022), even where factors are averaged and not their products.
+    """
+    return {name: torch.stack([one[name] for one in trained]).mean(0) for name in trained[0]}
+
+
 @torch.no_grad()
 def merge(model: nn.Module, tensors: dict[str, Tensor], alpha: float = ALPHA) -> None:
     """Adds what was learned (`learned` of an adapted twin) to the weights of a plain model.

@@ -13,18 +13,20 @@ from dialbench.nli import embedded
 from dialbench.nli.cache import CachedJudge
 from dialbench.nli.loading import find
 from dialbench.nli.training.calibration import Offsets
+from dialbench.nli.training.curriculum import PLANS
 from dialbench.nli.training.examination import constants, examine, sanity
 from dialbench.nli.training.pairs import HELD_OUT, TRAINING
-from dialbench.nli.training.phenomena import KINDS
 from dialbench.records import Example
 
 from .conftest import DIALOGUES
 
-FEW = tuple(replace(kind, count=2) for kind in KINDS)
+FEW = tuple(
+    replace(plan, kinds=tuple(replace(kind, count=2) for kind in plan.kinds)) for plan in PLANS
+)
 
 
 def test_the_command_makes_weights_and_a_card(command, base, lessons, tmp_path, monkeypatch):
-    monkeypatch.setattr("dialbench.nli.training.curriculum.KINDS", FEW)
+    monkeypatch.setattr("dialbench.nli.training.curriculum.PLANS", FEW)
     out = tmp_path / "judge"
     train = ("nli", "train", "--data", lessons, "--out", out, "--dialogue-pairs", "2")
     result = command(*train)
@@ -36,13 +38,15 @@ def test_the_command_makes_weights_and_a_card(command, base, lessons, tmp_path, 
     assert "| | in the manner of dialogue | CC BY-NC-SA 4.0 | 6 |" in text
     # Eleven files of four pairs, and two of each label.
     words = " ".join(text.split())
-    assert "The first has 50, of all those below; the second" in words
-    assert "of 16 of the first four collections' again" in words
+    assert "| 1 | 44 | 6 | 50 | 0.001 | 1 |" in text
+    assert "| 2 | 16 | " in text
+    # All of the four collections were in the second stage.
+    assert "| 3 | 0 | " in text
     assert f"By torch {torch.__version__} on 1 thread of a CPU with " in words
-    assert f"| {FEW[0].title} | 2 |" in text
+    assert all(f"| {stage} | {FEW[stage - 2].kinds[0].title} | 2 |" in text for stage in (2, 3))
     assert "of 300 get their label" in words
     assert "| `I see.` |" in text
-    assert result.err.count("stage 2 of 2") == 1
+    assert result.err.count("stage 3 of 3") == 1
     assert str(tmp_path) not in text
     first = weights.read_bytes()
     again = command(*train)
@@ -65,7 +69,7 @@ def test_the_command_makes_weights_and_a_card(command, base, lessons, tmp_path, 
 def test_the_card_says_what_was_added_to_the_logits(
     command, base, lessons, tmp_path, monkeypatch, offsets, words, logits
 ):
-    monkeypatch.setattr("dialbench.nli.training.curriculum.KINDS", FEW)
+    monkeypatch.setattr("dialbench.nli.training.curriculum.PLANS", FEW)
     monkeypatch.setattr("dialbench.nli.training.make.calibrate", lambda *arguments: offsets)
     train = ("nli", "train", "--data", lessons, "--out", tmp_path, "--dialogue-pairs", "2")
     assert command(*train).code == 0
@@ -75,6 +79,21 @@ def test_the_card_says_what_was_added_to_the_logits(
         for name in ("uncalibrated.safetensors", embedded.WEIGHTS.name)
     )
     assert (moved - plain).tolist() == pytest.approx(logits)
+
+
+def test_the_weights_are_the_mean_of_those_after_each_stage(
+    command, base, lessons, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("dialbench.nli.training.curriculum.PLANS", FEW)
+    monkeypatch.setattr("dialbench.nli.training.make.calibrate", lambda *arguments: None)
+    train = ("nli", "train", "--data", lessons, "--out", tmp_path, "--dialogue-pairs", "2")
+    assert command(*train).code == 0
+    kept, _ = checkpoint.read(tmp_path / "uncalibrated.safetensors")
+    stages = [checkpoint.read(tmp_path / f"lesson-{n}.safetensors")[0] for n in (1, 2, 3)]
+    for name, found in kept.items():
+        one, two, three = (tensors[f"model.{name}"] for tensors in stages)
+        assert not torch.equal(one, three)
+        assert torch.allclose(found.float(), (one + two + three) / 3, rtol=1e-3, atol=1e-6)
 
 
 def test_without_data_the_folder_is_named(command, base, tmp_path):

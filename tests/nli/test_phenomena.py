@@ -6,11 +6,14 @@ import re
 from dataclasses import replace
 
 from dialbench.nli.judge import LABELS
-from dialbench.nli.training.phenomena import KINDS, phenomena_pairs
+from dialbench.nli.training.phenomena import KINDS, MORE_KINDS, phenomena_pairs
+from dialbench.nli.training.templates import NAMES
+
+ALL = tuple({kind.make: kind for kind in (*MORE_KINDS, *KINDS)}.values())
 
 
 def kinds_of(count):
-    return [replace(kind, count=count) for kind in KINDS]
+    return [replace(kind, count=count) for kind in ALL]
 
 
 def pairs_of(sentences, count, seed):
@@ -27,7 +30,7 @@ SENTENCES = [
 
 def test_each_kind_gives_as_many_pairs_as_asked_for():
     pairs = pairs_of(SENTENCES, 3, seed=1)
-    assert len(pairs) == len(KINDS) * 3
+    assert len(pairs) == len(ALL) * 3
     assert all(pair.premise and pair.hypothesis for pair in pairs)
 
 
@@ -37,9 +40,9 @@ def test_the_seed_alone_decides():
 
 
 def test_what_no_sentence_gives_is_missing():
-    # States, roles, comparisons; a sentence alone gives beliefs, questions and nonsense as well.
-    assert len(pairs_of([], 2, seed=1)) == 6
-    assert len(pairs_of(["It rains."], 2, seed=1)) == 11
+    # Eight kinds are made of templates; a sentence gives two beliefs, questions, one nonsense too.
+    assert len(pairs_of([], 2, seed=1)) == 16
+    assert len(pairs_of(["It rains."], 2, seed=1)) == 21
 
 
 def test_labels_are_what_the_pairs_mean():
@@ -54,10 +57,11 @@ def test_labels_are_what_the_pairs_mean():
         if " is being " in h and p.startswith("The ")
     }
     assert all((one == other) == (label == "contradiction") for one, other, label in passive)
-    compared = [
-        (p.split(), h.split(), label) for (p, h), label in by_pair.items() if " than " in p + h
-    ]
-    for premise, hypothesis, label in compared:
+
+
+def test_one_person_is_more_than_another():
+    for (first, second), label in labels_of("comparisons", []).items():
+        premise, hypothesis = first.split(), second.split()
         same_word = premise[2] == hypothesis[2]
         if premise[0] == hypothesis[0]:
             assert label == "neutral"
@@ -68,7 +72,7 @@ def test_labels_are_what_the_pairs_mean():
 def test_two_captions_are_never_called_unrelated():
     captions = ["A man runs.", "A dog sleeps."]
     made = dict(phenomena_pairs(kinds_of(50), SENTENCES, captions, seed=1))
-    apart = {kind.title for kind in KINDS if not kind.captions}
+    apart = {kind.title for kind in ALL if not kind.captions}
     used = {text for title in apart for pair in made[title] for text in pair[:2]}
     assert not used & set(captions)
     others = {pair.premise for title, pairs in made.items() if title not in apart for pair in pairs}
@@ -83,7 +87,7 @@ def labels_of(maker, sentences, count=200):
 
 
 def test_an_opposite_contradicts_and_its_denial_does_not():
-    for (premise, hypothesis), label in labels_of("_states", []).items():
+    for (premise, hypothesis), label in labels_of("states", []).items():
         (*start, state), (*second, other) = premise.split(), hypothesis.split()
         denied = second == [*start, "not"]
         assert denied or second == start
@@ -93,7 +97,7 @@ def test_an_opposite_contradicts_and_its_denial_does_not():
             assert label in ("contradiction", "neutral")
     by_pair = {
         (p.split()[-1], h.split()[-1], " not " in h): label
-        for (p, h), label in labels_of("_states", [], 2_000).items()
+        for (p, h), label in labels_of("states", [], 2_000).items()
     }
     assert by_pair["tall.", "short.", False] == "contradiction"
     assert by_pair["tall.", "short.", True] == "entailment"
@@ -133,5 +137,59 @@ def test_of_both_either_follows_and_of_one_of_two_neither():
 
 def test_one_word_is_not_exchanged_in_every_pair():
     sentences = [f"The box in room {word} is open." for word in "abcdefghijklmnopqrstuvwxyz"]
-    actual = labels_of("_opposites", [*sentences, "It is cold."])
-    assert sum(label == "contradiction" for label in actual.values()) == 12 + 1
+    found = labels_of("_opposites", [*sentences, "It is cold."])
+    assert sum(label == "contradiction" for label in found.values()) == 12 + 1
+
+
+def test_one_deed_has_two_sides():
+    found = labels_of("trades", [], 20_000)
+    assert found["Bob lent Emma a bike.", "Emma borrowed a bike from Bob."] == "entailment"
+    assert found["Emma borrowed a bike from Bob.", "Bob lent Emma a bike."] == "entailment"
+    assert found["Bob lent Emma a bike.", "Emma lent Bob a bike."] == "contradiction"
+    assert found["Bob lent Emma a bike.", "Bob borrowed a bike from Emma."] == "contradiction"
+    people = {
+        (len({*re.findall(r"\w+", p + h)} & {*NAMES}), label) for (p, h), label in found.items()
+    }
+    assert all((count > 2) == (label == "neutral") for count, label in people)
+
+
+_WORDS = ["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven"]
+
+
+def quantity(sentence):
+    """The numbers that a sentence allows, of 1 to 12."""
+    found = re.search(
+        r"(more than |fewer than |at least )?(\d+|" + "|".join(_WORDS) + r")\b", sentence
+    )
+    kind, word = found.groups()
+    number = int(word) if word.isdecimal() else _WORDS.index(word) + 2
+    rules = {"more than ": number.__lt__, "fewer than ": number.__gt__, "at least ": number.__le__}
+    return {n for n in range(1, 13) if rules.get(kind, number.__eq__)(n)}
+
+
+def test_labels_of_numbers_are_those_of_arithmetic():
+    for (premise, hypothesis), label in labels_of("counts", [], 1_000).items():
+        given, claimed = quantity(premise), quantity(hypothesis)
+        expected = "entailment" if given <= claimed else "neutral" if given & claimed else None
+        assert label == (expected or "contradiction")
+
+
+def test_of_two_things_either_follows_and_of_one_of_two_neither():
+    found = labels_of("lists", [], 20_000)
+    assert found["I bought bread and milk.", "I bought milk."] == "entailment"
+    assert found["I bought bread.", "I bought bread and milk."] == "neutral"
+    assert found["I bought either bread or milk.", "I bought milk."] == "neutral"
+    assert found["I bought bread but not milk.", "I bought milk."] == "contradiction"
+    assert found["I bought neither bread nor milk.", "I bought bread."] == "contradiction"
+    assert found["I bought bread, milk and rice.", "I bought bread and milk."] == "entailment"
+
+
+def test_what_is_asked_is_open_and_what_it_is_asked_of_has_happened():
+    found = labels_of("questions", [], 20_000)
+    assert found["When did Bob sell the car?", "Bob sold the car."] == "entailment"
+    assert found["When did Bob sell the car?", "Bob did not sell the car."] == "contradiction"
+    assert found["Did Bob sell the car?", "Bob sold the car."] == "neutral"
+    assert found["Did Bob sell the car?", "Bob did not sell the car."] == "neutral"
+    assert found["Who sold the car?", "Someone sold the car."] == "entailment"
+    assert found["Who sold the car?", "Bob sold the car."] == "neutral"
+    assert found["Who sold the car?", "Nobody sold the car."] == "contradiction"

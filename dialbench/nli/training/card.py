@@ -30,20 +30,21 @@ Values of `ue` with this judge do not compare with those of another one.
     {command}
 
 By torch {torch} on {threads} thread of a CPU with {cpu} and {dtype}. With
-another torch or processor the last bits of a sum, and so the weights, may differ. Two stages, of
-each one pass over those pairs that have at most
-{longest} pieces, {batch_size} a step, those of about one length together. The first has
-{first_pairs:,}, of all those below; the second {second_pairs:,}, of {again:,} of the first
-four collections' again and {made:,} made pairs. Adam; the rate rises to {learning_rate}
-({second_rate} in the second stage) over {warmup:.0%} of the steps and falls in a straight line
-to zero; gradients are clipped at {clip}; nothing drops out; seed {seed}.
+another torch or processor the last bits of a sum, and so the weights, may differ. Three stages, of
+each one pass over those pairs that have at most {longest} pieces, {batch_size} a step, those of
+about one length together. Each later stage has pairs of the first four collections again, other
+ones than the stage before, and pairs that are made. Adam; the rate rises to its highest over
+{warmup:.0%} of the steps and falls in a straight line to zero; gradients are clipped at {clip};
+nothing drops out. The adaptation is the mean of what was learned by the end of each stage.
+
+{stages}
 
 {taught}
 
 The last row is made from the turns of DailyDialog's training split, {dialogue} pairs of each label:
 turns of two dialogues (neutral); a turn with itself or one of its statements (entailment); a
 statement with its negation (contradiction). Of a collection, pairs are left out that share a
-sentence with a premise of a held-out set. What is made for the second stage:
+sentence with a premise of a held-out set. What is made for the later stages:
 
 {made_pairs}
 
@@ -72,27 +73,30 @@ accuracy on SNLI dev within {losses}, on {contexts:,} contexts of DailyDialog's 
 
 
 def card(
-    curriculum: Curriculum, offsets: Offsets | None, findings: str, facts: dict[str, object]
+    curriculum: Curriculum,
+    short: Sequence[int],
+    offsets: Offsets | None,
+    findings: str,
+    facts: dict[str, object],
 ) -> str:
     """The card of an adaptation.
 
     Args:
         curriculum: what it was taught.
+        short: pairs of each stage that were short enough.
         offsets: of its logits; None if none keep the bounds.
         findings: what it makes of what it was not taught, as Markdown.
-        facts: base, file, sha256, parameters, command, torch, cpu, dtype, threads, and
-            pairs of each stage that were short enough (`first_pairs`, `second_pairs`).
+        facts: base, file, sha256, parameters, command, torch, cpu, dtype, threads.
     """
-    first, second = curriculum.stages
+    first, *_ = curriculum.stages
+    ((_, dialogue),) = first.made
     return _TEXT.format(
         rank=RANK,
         alpha=ALPHA,
+        stages="\n".join(_stages(curriculum, short)),
         taught="\n".join(_taught(curriculum)),
-        dialogue=len(first.made) // len(LABELS),
-        again=len(second.labelled),
-        made=len(second.made),
+        dialogue=len(dialogue) // len(LABELS),
         made_pairs="\n".join(_made(curriculum)),
-        second_rate=second.settings.learning_rate,
         calibrated=_calibrated(offsets),
         findings=findings,
         **asdict(first.settings),
@@ -117,16 +121,27 @@ def _range(tried: Sequence[float]) -> str:
     return f"{tried[0]:+g} to {tried[-1]:+g}"
 
 
+def _stages(curriculum: Curriculum, short: Sequence[int]) -> Iterator[str]:
+    yield "| stage | of collections | made | short enough | highest rate | seed |"
+    yield "|---|---|---|---|---|---|"
+    for number, (stage, pairs) in enumerate(zip(curriculum.stages, short, strict=True), 1):
+        labelled, settings = len(stage.labelled), stage.settings
+        made, rate = len(stage.pairs) - labelled, settings.learning_rate
+        yield f"| {number} | {labelled:,} | {made:,} | {pairs:,} | {rate:g} | {settings.seed} |"
+
+
 def _taught(curriculum: Curriculum) -> Iterator[str]:
     yield "| file | collection | licence | pairs |"
     yield "|---|---|---|---|"
     for source, count in curriculum.counts:
         yield f"| `{source.name}` | {source.title} | {source.licence} | {count:,} |"
-    yield f"| | in the manner of dialogue | CC BY-NC-SA 4.0 | {len(curriculum.first.made):,} |"
+    for title, pairs in curriculum.stages[0].made:
+        yield f"| | {title} | CC BY-NC-SA 4.0 | {len(pairs):,} |"
 
 
 def _made(curriculum: Curriculum) -> Iterator[str]:
-    yield "| pairs | number |"
-    yield "|---|---|"
-    for title, pairs in curriculum.made:
-        yield f"| {title} | {len(pairs):,} |"
+    yield "| stage | pairs | number |"
+    yield "|---|---|---|"
+    for number, stage in enumerate(curriculum.stages[1:], 2):
+        for title, pairs in stage.made:
+            yield f"| {number} | {title} | {len(pairs):,} |"

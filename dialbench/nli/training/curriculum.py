@@ -1,4 +1,4 @@
-"""What the embedded judge is taught in two stages: labelled pairs, and pairs that are made."""
+"""What the embedded judge is taught in three stages: labelled pairs, and pairs that are made."""
 
 from __future__ import annotations
 
@@ -18,17 +18,34 @@ from dialbench.nli.training.pairs import (
     read,
     untouched,
 )
-from dialbench.nli.training.phenomena import KINDS, phenomena_pairs
+from dialbench.nli.training.phenomena import KINDS, MORE_KINDS, Kind, phenomena_pairs
 from dialbench.records import Dialogue
 
 CORPUS = "dailydialog"
-AGAIN = 22_000
-"""Pairs of the first stage, of sources that say so, that the second one has too."""
-WITH_COMMONPLACES = 300
-"""Pairs in the manner of dialogue of each label in the second stage."""
-REPLIES = 2_500
-"""Questions in the second stage with their replies, and as many with other replies."""
-SECOND_RATE = 5e-4
+Made = tuple[tuple[str, tuple[Pair, ...]], ...]
+"""Titles of pairs that are made of sentences, of all labels, and the pairs."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a stage after the first has.
+
+    Attributes:
+        again: pairs of the collections that say so and that no plan before had.
+        everywhere: pairs in the manner of dialogue, of each label.
+        kinds: pairs that teach one thing each; in the first stage they cost accuracy elsewhere.
+        replies: questions with their replies, and as many with other replies.
+        rate: the highest learning rate.
+    """
+
+    again: int
+    everywhere: int
+    kinds: tuple[Kind, ...]
+    replies: int
+    rate: float
+
+
+PLANS = (Plan(22_000, 300, KINDS, 2_500, 5e-4), Plan(24_000, 150, MORE_KINDS, 1_500, 5e-4))
 
 
 @dataclass(frozen=True)
@@ -37,13 +54,18 @@ class TrainingStage:
 
     Attributes:
         labelled: of the collections.
-        made: pairs that are made of sentences, of all labels.
+        made: of dialogues, captions and templates.
         settings: how they are learned.
     """
 
     labelled: tuple[Pair, ...]
-    made: tuple[Pair, ...]
+    made: Made
     settings: TrainingSettings
+
+    @property
+    def pairs(self) -> tuple[Pair, ...]:
+        """All of them."""
+        return *self.labelled, *(pair for _, own in self.made for pair in own)
 
 
 @dataclass(frozen=True)
@@ -52,21 +74,11 @@ class Curriculum:
 
     Attributes:
         counts: how many pairs each source gave.
-        made: titles of what was made for the second stage, with the pairs.
-        first: all of the collections, and pairs in the manner of dialogue.
-        second: some of them again, and pairs that teach one thing each, at a lower rate. In the
-            first stage these would cost accuracy elsewhere.
+        stages: all of the collections with pairs in the manner of dialogue, then those of `PLANS`.
     """
 
     counts: tuple[tuple[Source, int], ...]
-    made: tuple[tuple[str, tuple[Pair, ...]], ...]
-    first: TrainingStage
-    second: TrainingStage
-
-    @property
-    def stages(self) -> tuple[TrainingStage, TrainingStage]:
-        """Both, in order."""
-        return self.first, self.second
+    stages: tuple[TrainingStage, ...]
 
     @classmethod
     def gather(cls, data: Path, dialogue: int, seed: int) -> Curriculum:
@@ -80,41 +92,45 @@ class Curriculum:
             (source, source.sample(untouched(read(source, data), held_out))) for source in TRAINING
         ]
         dialogues = list(load_corpus(CORPUS, data=data, where="--data").dialogues("train"))
-        labelled = [pair for _, own in sources for pair in own]
+        first = TrainingStage(
+            tuple(pair for _, own in sources for pair in own),
+            (("in the manner of dialogue", tuple(dialogue_pairs(dialogues, dialogue, seed))),),
+            TrainingSettings(seed),
+        )
         kept = [pair for source, own in sources if source.again for pair in own]
-        again = random.Random(seed).sample(kept, min(AGAIN, len(kept)))  # noqa: S311
         captions = sorted({pair.premise for pair in sources[0][1]})
-        made = tuple(_made(dialogues, captions, seed))
         return cls(
             tuple((source, len(own)) for source, own in sources),
-            made,
-            TrainingStage(
-                tuple(labelled),
-                tuple(dialogue_pairs(dialogues, dialogue, seed)),
-                TrainingSettings(seed),
-            ),
-            TrainingStage(
-                tuple(again),
-                tuple(pair for _, pairs in made for pair in pairs),
-                TrainingSettings(seed, SECOND_RATE),
-            ),
+            (first, *_planned(dialogues, captions, kept, seed)),
         )
 
 
+def _planned(
+    dialogues: Sequence[Dialogue], captions: Sequence[str], kept: Sequence[Pair], seed: int
+) -> Iterator[TrainingStage]:
+    """The stages of `PLANS`, each with a seed of its own."""
+    for own, plan in enumerate(PLANS, seed):
+        again = random.Random(own).sample(kept, min(plan.again, len(kept)))  # noqa: S311
+        used = frozenset(again)
+        kept = [pair for pair in kept if pair not in used]
+        made = tuple(_made(plan, dialogues, captions, own))
+        yield TrainingStage(tuple(again), made, TrainingSettings(own, plan.rate))
+
+
 def _made(
-    dialogues: Sequence[Dialogue], captions: Sequence[str], seed: int
+    plan: Plan, dialogues: Sequence[Dialogue], captions: Sequence[str], seed: int
 ) -> Iterator[tuple[str, tuple[Pair, ...]]]:
-    """What the second stage has besides pairs of the collections."""
-    common = dialogue_pairs(dialogues, WITH_COMMONPLACES, seed, everywhere=True)
+    """What a stage has besides pairs of the collections."""
+    common = dialogue_pairs(dialogues, plan.everywhere, seed, everywhere=True)
     yield (
         "in the manner of dialogue, as above, but half of the neutral ones a turn and a "
         "commonplace, which is a turn that three dialogues or more have",
         tuple(common),
     )
-    for title, pairs in phenomena_pairs(KINDS, statements(dialogues), captions, seed):
+    for title, pairs in phenomena_pairs(plan.kinds, statements(dialogues), captions, seed):
         yield title, tuple(pairs)
     yield (
         "questions with their replies (entailment), with those to others and with commonplaces "
         "(neutral)",
-        tuple(reply_pairs(dialogues, REPLIES, seed)),
+        tuple(reply_pairs(dialogues, plan.replies, seed)),
     )

@@ -15,7 +15,7 @@ from dialbench.files.atomic import atomic_write
 from dialbench.files.checksum import sha256_of
 from dialbench.neural.devices import dtype_of
 from dialbench.nli import embedded
-from dialbench.nli.adaptation import shifted
+from dialbench.nli.adaptation import mean, shifted
 from dialbench.nli.cache import CachedJudge
 from dialbench.nli.loading import find
 from dialbench.nli.training.calibration import Offsets, Shifted, calibrate
@@ -78,12 +78,10 @@ def train(
         "cpu": torch.backends.cpu.get_cpu_capability(),
         "dtype": str(dtype_of("auto", "cpu")).removeprefix("torch."),
         "threads": THREADS,
-        "first_pairs": pairs[0],
-        "second_pairs": pairs[1],
     }
     findings = Findings.of(Shifted(judge, offsets or Offsets()), data, valid, tell)
     path = weights.with_suffix(".md")
-    atomic_write(path, card(curriculum, offsets, findings.to_markdown(), facts))
+    atomic_write(path, card(curriculum, pairs, offsets, findings.to_markdown(), facts))
     return [weights, path]
 
 
@@ -109,19 +107,19 @@ def examine(model: str | None, data: Path, tell: Callable[[str], None]) -> str:
 def _taught(
     curriculum: Curriculum, folder: Path, out: Path, tell: Callable[[str], None]
 ) -> tuple[dict[str, Tensor], list[int]]:
-    """What was learned, and how many pairs of each stage were short enough."""
-    learned: dict[str, Tensor] = {}
+    """The mean of what was learned by each stage, and how many pairs of it were short enough."""
+    learned: list[dict[str, Tensor]] = []
     pairs = []
     for number, stage in enumerate(curriculum.stages, 1):
         model, tokenizer = embedded.base(folder)
         file = out / f"lesson-{number}.safetensors"
-        given = (*stage.labelled, *stage.made)
-        training = Training(model, tokenizer, given, stage.settings, file, learned)
+        start = learned[-1] if learned else {}
+        training = Training(model, tokenizer, stage.pairs, stage.settings, file, start)
         tell(f"stage {number} of {len(curriculum.stages)}")
         with _threads(THREADS):
-            learned = training.fit(lambda progress: tell(str(progress)))
+            learned.append(training.fit(lambda progress: tell(str(progress))))
         pairs.append(len(training.rows))
-    return learned, pairs
+    return mean(learned), pairs
 
 
 @contextmanager

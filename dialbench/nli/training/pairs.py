@@ -32,7 +32,7 @@ class Source:
         title: of the collection, for the card.
         licence: as its publisher states it.
         most: pairs of it that are taught, evenly spread over the file; None: all.
-        again: whether the second stage draws from it too.
+        again: whether the later stages draw from it too.
     """
 
     name: str

@@ -12,33 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from dialbench.nli.training import templates
 from dialbench.nli.training.dialogue import CONTRADICTION, ENTAILMENT, NEUTRAL, embedded
 from dialbench.nli.training.pairs import Pair
 from dialbench.nli.training.rewriting import denied_opposite, opposite, other_number, swap_speaker
 
-_ACTORS = (
-    *("man", "woman", "boy", "girl", "child", "dog", "horse", "policeman", "farmer", "waiter"),
-    *("student", "driver", "soldier", "monkey", "goat", "clown", "singer", "neighbor", "king"),
-)
-# Present, present participle, past participle; none of them can go both ways at a time.
-_ACTS = (
-    *(("chases", "chasing", "chased"), ("carries", "carrying", "carried")),
-    *(("feeds", "feeding", "fed"), ("follows", "following", "followed")),
-    *(("leads", "leading", "led"), ("pulls", "pulling", "pulled")),
-    *(("defeats", "defeating", "defeated"), ("drags", "dragging", "dragged")),
-    *(("wakes", "waking", "woken"), ("rescues", "rescuing", "rescued")),
-    *(("bites", "biting", "bitten"), ("lifts", "lifting", "lifted")),
-)
-_NAMES = ("Alice", "Bob", "Carol", "David", "Emma", "Frank", "Grace", "Henry", "Laura", "Mark")
-_COMPARATIVES = (
-    *(("taller", "shorter"), ("older", "younger"), ("faster", "slower"), ("heavier", "lighter")),
-    *(("richer", "poorer"), ("stronger", "weaker"), ("bigger", "smaller"), ("happier", "sadder")),
-)
-_STATES = (
-    *(("tall", "short"), ("old", "young"), ("rich", "poor"), ("happy", "sad"), ("busy", "free")),
-    *(("asleep", "awake"), ("married", "single"), ("strong", "weak"), ("polite", "rude")),
-    *(("early", "late"), ("alive", "dead"), ("noisy", "quiet"), ("dirty", "clean")),
-)
 _SCRAPS = (
     *("the", "a", "and", "of", "to", "in", "it", "is", "i", "you", "that", "not", "for", "on"),
     *(".", ",", "?", "!", "...", "<unk>"),
@@ -120,49 +98,11 @@ def _opposites(sentences: Sequence[str], dice: random.Random) -> Iterator[Pair]:
             yield Pair(sentence, denied, ENTAILMENT)
 
 
-def _roles(_: Sequence[str], dice: random.Random) -> Iterator[Pair]:
-    while True:
-        one, other, third = dice.sample(_ACTORS, 3)
-        verb, doing, done = dice.choice(_ACTS)
-        premise = dice.choice(
-            (f"The {one} {verb} the {other}.", f"The {one} is {doing} the {other}.")
-        )
-        yield Pair(premise, f"The {other} is {doing} the {one}.", CONTRADICTION)
-        yield Pair(premise, f"The {other} is being {done} by the {one}.", ENTAILMENT)
-        yield Pair(premise, f"The {one} is being {done} by the {other}.", CONTRADICTION)
-        yield Pair(premise, f"The {third} is {doing} the {one}.", NEUTRAL)
-        yield Pair(premise, f"The {one} is {doing} the {other}.", ENTAILMENT)
-
-
-def _states(_: Sequence[str], dice: random.Random) -> Iterator[Pair]:
-    """A state, its opposite, both denied, and another state."""
-    while True:
-        subject = f"{dice.choice(('The', 'This', 'Every', 'My'))} {dice.choice(_ACTORS)} is"
-        states, others = dice.sample(_STATES, 2)
-        one, other = dice.sample(states, 2)
-        yield Pair(f"{subject} {one}.", f"{subject} {other}.", CONTRADICTION)
-        yield Pair(f"{subject} {one}.", f"{subject} not {other}.", ENTAILMENT)
-        yield Pair(f"{subject} {one}.", f"{subject} not {one}.", CONTRADICTION)
-        yield Pair(f"{subject} {one}.", f"{subject} {dice.choice(others)}.", NEUTRAL)
-
-
-def _comparisons(_: Sequence[str], dice: random.Random) -> Iterator[Pair]:
-    while True:
-        one, other = dice.sample(_NAMES, 2)
-        (more, less), (different, _opposite) = dice.sample(_COMPARATIVES, 2)
-        if dice.random() < 0.5:
-            more, less = less, more
-        premise = f"{one} is {more} than {other}."
-        yield Pair(premise, f"{other} is {more} than {one}.", CONTRADICTION)
-        yield Pair(premise, f"{other} is {less} than {one}.", ENTAILMENT)
-        yield Pair(premise, f"{one} is {different} than {other}.", NEUTRAL)
-
-
 def _beliefs(sentences: Sequence[str], dice: random.Random) -> Iterator[Pair]:
     """What is known holds, what is thought may hold, what is claimed falsely does not."""
     for sentence in sentences:
         for forms, label in ((_TRUE, ENTAILMENT), (_OPEN, NEUTRAL), (_FALSE, CONTRADICTION)):
-            premise = dice.choice(forms).format(dice.choice(_NAMES), embedded(sentence))
+            premise = dice.choice(forms).format(dice.choice(templates.NAMES), embedded(sentence))
             yield Pair(premise, sentence, label)
 
 
@@ -209,16 +149,28 @@ def _unrelated(sentences: Sequence[str], dice: random.Random) -> Iterator[Pair]:
 
 
 # Few of those that are neutral whatever they say: many make all of a dialogue neutral.
+_STATES = "a state, its opposite and another one, denied or not, from templates"
+_BOTH = "two statements: both, one of them, one if the other"
 KINDS = (
     Kind("a statement of oneself and of the other (neutral), and with itself", 60, _speakers),
     Kind("a statement and the same with another number (contradiction)", 200, _numbers),
     Kind("a word and its opposite (contradiction), or that denied (entailment)", 400, _opposites),
-    Kind("a state, its opposite and another one, denied or not, from templates", 240, _states),
-    Kind("who does it to whom, in active and passive, from templates", 300, _roles),
-    Kind("who is more than whom, from templates", 300, _comparisons),
+    Kind(_STATES, 240, templates.states),
+    Kind("who does it to whom, in active and passive, from templates", 300, templates.roles),
+    Kind("who is more than whom, from templates", 300, templates.comparisons),
     Kind("what somebody knows, thinks or is wrong about", 300, _beliefs, captions=False),
     Kind("what a question asks or takes for granted", 300, _questions, captions=False),
-    Kind("two statements: both, one of them, one if the other", 420, _conjunctions, captions=False),
+    Kind(_BOTH, 420, _conjunctions, captions=False),
     Kind("a statement and nonsense: marks, function words, repeated words", 80, _nonsense),
     Kind("two statements of different dialogues (neutral)", 40, _unrelated, captions=False),
 )
+MORE_KINDS = (
+    Kind("so many, more, fewer, at least so many, from templates", 400, templates.counts),
+    Kind("who does it to whom, with other verbs, from templates", 300, templates.other_roles),
+    Kind("one deed or relation from two sides, from templates", 300, templates.trades),
+    Kind("two things, one of them, one or none, from templates", 300, templates.lists),
+    Kind("what is asked and what has happened, from templates", 300, templates.questions),
+    Kind(_STATES, 120, templates.states),
+    Kind(_BOTH, 140, _conjunctions, captions=False),
+)
+"""For a stage after that of `KINDS`."""
