@@ -64,13 +64,18 @@ def shifted(tensors: dict[str, Tensor], logits: Sequence[float]) -> dict[str, Te
     return tensors | {bias: tensors[bias] + torch.tensor(logits)}
 
 
-def mean(trained: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
-    """The mean of what was learned (`learned`) by the end of several stages of one training.
+def mean(trained: Sequence[dict[str, Tensor]], parts: Sequence[float]) -> dict[str, Tensor]:
+    """The weighted mean of what was learned (`learned`) by the end of stages of one training.
 
     Stages that go on from one another lie close enough for their mean to do what each of them does
     (Wortsman et al., 2022), even where factors are averaged and not their products.
     """
-    return {name: torch.stack([one[name] for one in trained]).mean(0) for name in trained[0]}
+    return {
+        name: torch.stack([part * one[name] for part, one in zip(parts, trained, strict=True)]).sum(
+            0
+        )
+        for name in trained[0]
+    }
 
 
 @torch.no_grad()

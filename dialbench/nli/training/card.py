@@ -9,7 +9,7 @@ from dialbench.nli.adaptation import ALPHA, RANK
 from dialbench.nli.judge import LABELS
 from dialbench.nli.training import calibration
 from dialbench.nli.training.calibration import Offsets
-from dialbench.nli.training.curriculum import Curriculum
+from dialbench.nli.training.curriculum import PARTS, Curriculum
 from dialbench.nli.training.examination import CONTEXTS
 
 _TEXT = """\
@@ -35,7 +35,8 @@ each one pass over those pairs that have at most {longest} pieces, {batch_size} 
 about one length together. Each later stage has pairs of the first four collections again, other
 ones than the stage before, and pairs that are made. Adam; the rate rises to its highest over
 {warmup:.0%} of the steps and falls in a straight line to zero; gradients are clipped at {clip};
-nothing drops out. The adaptation is the mean of what was learned by the end of each stage.
+nothing drops out. The adaptation is the mean of what was learned by the end of each stage,
+in parts of {parts}.
 
 {stages}
 
@@ -93,6 +94,7 @@ def card(
     return _TEXT.format(
         rank=RANK,
         alpha=ALPHA,
+        parts=", ".join(f"{part:g}" for part in PARTS),
         stages="\n".join(_stages(curriculum, short)),
         taught="\n".join(_taught(curriculum)),
         dialogue=len(dialogue) // len(LABELS),

@@ -20,7 +20,7 @@ from dialbench.nli.cache import CachedJudge
 from dialbench.nli.loading import find
 from dialbench.nli.training.calibration import Offsets, Shifted, calibrate
 from dialbench.nli.training.card import card
-from dialbench.nli.training.curriculum import CORPUS, Curriculum
+from dialbench.nli.training.curriculum import CORPUS, PARTS, Curriculum
 from dialbench.nli.training.findings import Findings
 from dialbench.nli.training.fitting import Training
 from dialbench.nli.training.pairs import (
@@ -107,7 +107,7 @@ def examine(model: str | None, data: Path, tell: Callable[[str], None]) -> str:
 def _taught(
     curriculum: Curriculum, folder: Path, out: Path, tell: Callable[[str], None]
 ) -> tuple[dict[str, Tensor], list[int]]:
-    """The mean of what was learned by each stage, and how many pairs of it were short enough."""
+    """The mean of what the stages learned, and how many pairs of each were short enough."""
     learned: list[dict[str, Tensor]] = []
     pairs = []
     for number, stage in enumerate(curriculum.stages, 1):
@@ -119,7 +119,7 @@ def _taught(
         with _threads(THREADS):
             learned.append(training.fit(lambda progress: tell(str(progress))))
         pairs.append(len(training.rows))
-    return mean(learned), pairs
+    return mean(learned, PARTS), pairs
 
 
 @contextmanager
