@@ -263,7 +263,8 @@ class DialogVEDNoLatent(ProphetNetAdapter, TunedAdapter):
         title="DialogVED w/o latent (small, from scratch)",
         family="transformer",
         summary="ProphetNet that may know turns and speakers; with weights=FOLDER a pretrained one",
-        paper="Chen et al., DialogVED",
+        paper="Chen et al., DialogVED: A Pre-trained Latent Variable Encoder-Decoder Model for"
+        " Dialog Response Generation",
         year=2022,
     )
     Config = DialogConfig
@@ -284,7 +285,8 @@ class DialogVED(ProphetNetAdapter, TunedAdapter):
         title="DialogVED (small, from scratch)",
         family="variational",
         summary="ProphetNet with a Gaussian latent variable that the decoder attends to",
-        paper="Chen et al., DialogVED",
+        paper="Chen et al., DialogVED: A Pre-trained Latent Variable Encoder-Decoder Model for"
+        " Dialog Response Generation",
         year=2022,
     )
     Config = DialogVEDConfig

@@ -328,7 +328,8 @@ class Plato(WordAdapter, NeuralAdapter):
         title="PLATO (small, from scratch)",
         family="variational",
         summary="one stack for context and response; the best of 20 responses, one a latent value",
-        paper="Bao et al., PLATO",
+        paper="Bao et al., PLATO: Pre-trained Dialogue Generation Model with Discrete Latent"
+        " Variable",
         year=2020,
     )
     Config = LatentPlatoConfig
@@ -359,7 +360,8 @@ class PlatoNoLatent(WordAdapter, NeuralAdapter):
         title="PLATO w/o latent (small, from scratch)",
         family="transformer",
         summary="one stack that reads the context both ways and goes on with the response",
-        paper="Bao et al., PLATO",
+        paper="Bao et al., PLATO: Pre-trained Dialogue Generation Model with Discrete Latent"
+        " Variable",
         year=2020,
     )
     Config = PlatoConfig

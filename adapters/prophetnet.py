@@ -296,7 +296,8 @@ class ProphetNet(ProphetNetAdapter, TunedAdapter):
         title="ProphetNet (small, from scratch)",
         family="transformer",
         summary="a decoder that predicts two words at once; with weights=FOLDER the pretrained one",
-        paper="Qi et al., ProphetNet: Predicting Future N-gram",
+        paper="Qi et al., ProphetNet: Predicting Future N-gram for Sequence-to-Sequence"
+        " Pre-training",
         year=2020,
     )
     Config = ProphetNetConfig
