@@ -40,13 +40,12 @@ class GPT2Config(WordStart, TuningConfig):
     positions: int = 256
     dropout: float = 0.1
 
+    of_all_heads: ClassVar[str] = "embedding"
     positive: ClassVar[tuple[str, ...]] = ("layers", "heads", "embedding")
     rates: ClassVar[tuple[str, ...]] = ("dropout",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.embedding % self.heads:
-            raise ValueError(f"embedding={self.embedding} is no multiple of heads={self.heads}")
         if self.room <= 0:
             raise ValueError(f"positions={self.positions} leave no room for a context")
 

@@ -59,14 +59,10 @@ class LICConfig(WordStart, NeuralConfig):
     label_smoothing: float = 0.1
     context_weight: float = 0.5
 
+    of_all_heads: ClassVar[str] = "embedding"
     positive: ClassVar[tuple[str, ...]] = ("layers", "heads", "embedding", "word_spread")
     not_negative: ClassVar[tuple[str, ...]] = ("context_weight",)
     rates: ClassVar[tuple[str, ...]] = ("dropout", "label_smoothing")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.embedding % self.heads:
-            raise ValueError(f"embedding={self.embedding} is no multiple of heads={self.heads}")
 
 
 @dataclass(frozen=True)

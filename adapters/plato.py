@@ -64,13 +64,9 @@ class PlatoConfig(WordStart, NeuralConfig):
     norm: Literal["post", "pre"] = "post"
     tied: bool = True
 
+    of_all_heads: ClassVar[str] = "embedding"
     positive: ClassVar[tuple[str, ...]] = ("layers", "heads", "embedding", "word_spread")
     rates: ClassVar[tuple[str, ...]] = ("dropout",)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.embedding % self.heads:
-            raise ValueError(f"embedding={self.embedding} is no multiple of heads={self.heads}")
 
 
 @dataclass(frozen=True)

@@ -78,6 +78,7 @@ class ProphetNetConfig(WordStart, TuningConfig):
     tied: bool = True
     label_smoothing: float = 0.1
 
+    of_all_heads: ClassVar[str] = "embedding"
     positive: ClassVar[tuple[str, ...]] = (
         *("layers", "heads", "embedding", "word_spread", "feed_forward", "ngram"),
     )
@@ -85,8 +86,6 @@ class ProphetNetConfig(WordStart, TuningConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.embedding % self.heads:
-            raise ValueError(f"embedding={self.embedding} is no multiple of heads={self.heads}")
         if self.buckets < 2 or self.buckets % 2 or self.max_distance <= self.buckets // 2:
             raise ValueError("buckets must be even, and max_distance more than half of them")
 

@@ -12,7 +12,7 @@ from dialbench.records import Result, Table
 from dialbench.reporting.formats.names import FORMATS
 from dialbench.reporting.options import ReportOptions
 from dialbench.running import local, processes
-from dialbench.running.options import RunOptions
+from dialbench.running.options import RunOptions, resolved_device
 from dialbench.running.plan import Plan, Request, comparison_key
 from dialbench.running.progress import Board
 from dialbench.running.worker import Worker
@@ -78,7 +78,9 @@ def run(
         for name, reason in plan.skipped.items():
             board.say(f"warning: {name} is skipped: {reason}")
         scorers = [] if chosen.answers_only else _scorers(plan, scoring, request, store, board)
-        worker = Worker(store, _device(chosen.device), board, chosen.overwrite, deadline=until)
+        worker = Worker(
+            store, resolved_device(chosen.device), board, chosen.overwrite, deadline=until
+        )
         _do(plan, request, worker, chosen.jobs)
         for scorer in scorers:
             scorer.score(plan, board)
@@ -109,14 +111,6 @@ def _do(plan: Plan, request: Request, worker: Worker, jobs: int | None) -> None:
         local.run(plan.tasks, worker)
     else:
         processes.run(plan.tasks, worker, request, jobs)
-
-
-def _device(name: str) -> str:
-    if name == "cpu":
-        return name
-    from dialbench.neural.devices import resolve
-
-    return resolve(name)
 
 
 def _report(

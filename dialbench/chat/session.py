@@ -42,8 +42,7 @@ class Session:
             InputError: one of them cannot.
         """
         for system in self.systems:
-            if not system.adapter.supports(decoding):
-                raise InputError(f"{system.name} cannot respond with {decoding}")
+            system.require_decoding(decoding)
         self.decoding = decoding
 
     def reset(self) -> None:

@@ -63,6 +63,7 @@ class NeuralConfig:
     Class attributes, to which every subclass adds its own:
         positive, not_negative: options that must be above 0, or at least 0.
         rates: options that are the rate of a dropout.
+        of_all_heads: the option that is divided among `heads`, if there is one.
 
     Raises:
         ValueError: an option is outside its limits.
@@ -89,6 +90,7 @@ class NeuralConfig:
     )
     not_negative: ClassVar[tuple[str, ...]] = ("warmup", "epoch_updates")
     rates: ClassVar[tuple[str, ...]] = ()
+    of_all_heads: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
         for limit, (wording, holds) in _LIMITS.items():
@@ -96,6 +98,10 @@ class NeuralConfig:
                 for name in vars(kind).get(limit, ()):
                     if not holds(getattr(self, name)):
                         raise ValueError(f"{name} must be {wording}")
+        if name := self.of_all_heads:
+            size, heads = getattr(self, name), getattr(self, "heads", 1)
+            if size % heads:
+                raise ValueError(f"{name}={size} is no multiple of heads={heads}")
 
 
 class NeuralAdapter(Adapter):

@@ -56,3 +56,16 @@ class RunOptions:
             raise InputError(
                 f"{self.deadline:g} seconds are none", where="--deadline", hint="Give 0 or more."
             )
+
+
+def resolved_device(name: str) -> str:
+    """The torch device that `--device` names; `cpu` needs no torch to be loaded for that.
+
+    Raises:
+        InputError: there is no such device.
+    """
+    if name == "cpu":
+        return name
+    from dialbench.neural.devices import resolve
+
+    return resolve(name)

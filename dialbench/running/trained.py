@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from dialbench.adapter import Adapter, Run
 from dialbench.errors import InputError
 from dialbench.records import Context, Decoding, Job
+from dialbench.running.options import resolved_device
 from dialbench.store.layout import Store
 from dialbench.systems import Registry, System
 
@@ -49,12 +50,20 @@ class TrainedSystem:
             InputError: the decoding is unknown or not for this system, or a context has no turn.
         """
         chosen = decoding if isinstance(decoding, Decoding) else Decoding.parse(decoding)
-        if not self.adapter.supports(chosen):
-            raise InputError(f"{self.name} cannot respond with {chosen}", where="decoding")
+        self.require_decoding(chosen)
         asked = [_as_context(context, number) for number, context in enumerate(contexts)]
         with TemporaryDirectory() as folder:
             run = Run(self.job.seed, self.device, Path(folder), data=self.data)
             return self.adapter.respond(asked, chosen, run)
+
+    def require_decoding(self, decoding: Decoding) -> None:
+        """Checks that the system can choose its words by `decoding`.
+
+        Raises:
+            InputError: it cannot.
+        """
+        if not self.adapter.supports(decoding):
+            raise InputError(f"{self.name} cannot respond with {decoding}", where="decoding")
 
 
 def load(
@@ -100,8 +109,8 @@ def load(
     folder = store.trained(job)
     if folder is None:
         raise InputError(f"{named.name} is not trained", where=str(runs))
-    resolved = _resolved(device)
-    return TrainedSystem(named.name, job, named.adapter.load(folder, config), resolved, data)
+    adapter = named.adapter.load(folder, config)
+    return TrainedSystem(named.name, job, adapter, resolved_device(device), data)
 
 
 def _training_of(name: str, store: Store, corpus: str | None, seed: int | None) -> Job:
@@ -133,11 +142,3 @@ def _as_context(turns: Sequence[str], number: int) -> Context:
     if isinstance(turns, str) or not turns:
         raise InputError("a context is a list of at least one turn", where=f"context {number + 1}")
     return turns if isinstance(turns, Context) else Context(turns, str(number))
-
-
-def _resolved(device: str) -> str:
-    if device == "cpu":
-        return device
-    from dialbench.neural.devices import resolve
-
-    return resolve(device)
