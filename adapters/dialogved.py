@@ -24,6 +24,7 @@ from dialbench.neural.model import Losses, State
 from dialbench.text.vocabulary import BOS, PAD, SEP
 
 from .blocks.attention import KeysValues, trained
+from .blocks.embedding import normal_table
 from .blocks.latent import Gaussian, bag_nll, latent_warnings, noise
 from .blocks.nstream import Distances, RelativeBias, bucket_of
 from .blocks.randomized import Draws
@@ -94,8 +95,8 @@ class DialogModel(ProphetNetModel):
     def __init__(self, config: Any, words: Words) -> None:
         super().__init__(config, words)
         n, std = config.embedding, self.embedding.init_std
-        self.turns = _table(TURNS, n, std) if config.turn_ape else None
-        self.roles = _table(ROLES, n, std) if config.role_ape else None
+        self.turns = normal_table(TURNS, n, std) if config.turn_ape else None
+        self.roles = normal_table(ROLES, n, std) if config.role_ape else None
         self.token_distances = self._bias(_TOKEN_BUCKETS) if config.token_rpe else None
         self.turn_distances = self._bias(_TURN_BUCKETS) if config.turn_rpe else None
 
@@ -124,12 +125,6 @@ class DialogModel(ProphetNetModel):
             return None
         unseen = torch.zeros_like(seen, dtype=torch.float32).masked_fill(~seen, -torch.inf)
         return Distances(tuple(table for table, _ in on), tuple(i for _, i in on), unseen)
-
-
-def _table(rows: int, size: int, std: float) -> nn.Embedding:
-    table = nn.Embedding(rows, size)
-    nn.init.normal_(table.weight, 0.0, std)
-    return table
 
 
 def _pairs(places: Tensor, buckets: tuple[int, int]) -> Tensor:

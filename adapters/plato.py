@@ -33,7 +33,7 @@ from dialbench.text.vocabulary import BOS, EOS, PAD, SEP
 
 from .blocks.attention import KeysValues
 from .blocks.causal import CausalLayer, CausalSizes, make_output
-from .blocks.embedding import WordAdapter, WordEmbedding, WordStart
+from .blocks.embedding import WordAdapter, WordEmbedding, WordStart, normal_table
 from .blocks.latent import bag_nll, latent_warnings
 from .blocks.sequences import Around, surround
 
@@ -98,9 +98,9 @@ class PlatoModel(DialogueModel):
         n, std, self.config = config.embedding, config.word_spread, config
         self.embedding = WordEmbedding(vocabulary, n, std)
         longest = max(config.context_tokens, config.response_tokens) + 1
-        self.places = _table(longest, n, _PLACES * std)
-        self.turns = _table(TURNS, n, _PLACES * std)
-        self.roles = _table(ROLES, n, _PLACES * std)
+        self.places = normal_table(longest, n, _PLACES * std)
+        self.turns = normal_table(TURNS, n, _PLACES * std)
+        self.roles = normal_table(ROLES, n, _PLACES * std)
         self.norm = nn.LayerNorm(n)
         self.dropout = Dropout(config.dropout)
         sizes = CausalSizes(config.layers, config.heads, n, longest, config.dropout)
@@ -196,12 +196,6 @@ class PlatoModel(DialogueModel):
         return self.output(x[:, 0]), replace(state, row=row, length=state.length + 1)
 
 
-def _table(rows: int, size: int, std: float) -> nn.Embedding:
-    table = nn.Embedding(rows, size)
-    nn.init.normal_(table.weight, 0.0, std)
-    return table
-
-
 def positions(tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Places, turns and roles of a context's tokens (B, S), each turn ended by its SEP.
 
@@ -227,7 +221,7 @@ class LatentPlatoModel(PlatoModel):
     def __init__(self, config: LatentPlatoConfig, vocabulary: int) -> None:
         super().__init__(config, vocabulary)
         n, std = config.embedding, config.word_spread
-        self.values = _table(config.values, n, std)
+        self.values = normal_table(config.values, n, std)
         self.mask = nn.Parameter(torch.randn(n) * std)  # [M]
         self.recognition = nn.Linear(n, config.values, bias=False)
         self.bag = nn.Linear(n, vocabulary, bias=False)

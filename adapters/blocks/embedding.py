@@ -163,6 +163,13 @@ class WordEmbedding(nn.Embedding):
         self.weight[has_vector] = vectors[has_vector].to(self.weight)
 
 
+def normal_table(rows: int, size: int, std: float) -> nn.Embedding:
+    """A table of what is no word, from N(0, std^2)."""
+    table = nn.Embedding(rows, size)
+    nn.init.normal_(table.weight, 0.0, std)
+    return table
+
+
 def drop_words(inputs: Tensor, rate: float) -> Tensor:
     """Decoder inputs (B, T) with each word replaced by UNK with chance `rate`; BOS stays."""
     dropped = torch.rand(inputs.shape, device=inputs.device).lt(rate)  # (B, T)
