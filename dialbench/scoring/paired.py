@@ -1,9 +1,10 @@
-"""Two files of finished responses to the same contexts, compared in every metric."""
+"""Two systems that answered the same contexts, compared in every metric."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 from dialbench.errors import InputError
@@ -11,10 +12,12 @@ from dialbench.files.responses import ResponseLine
 from dialbench.metrics.base import Metric, read
 from dialbench.metrics.formulas import FORMULAS
 from dialbench.metrics.texts import Texts
-from dialbench.records import Score
+from dialbench.records import Result, Score
+from dialbench.reporting.tables.rows import group_by_test_set
 from dialbench.scoring.evaluation import score_statistics
 from dialbench.scoring.sources import Source
-from dialbench.stats.compare import compare
+from dialbench.stats.clusters import Estimate
+from dialbench.stats.compare import Comparison, compare
 
 _SAME = "Compare responses to the same examples in the same order."
 
@@ -30,7 +33,7 @@ def compared(
         metrics: one or more, all with the same tokeniser.
 
     Returns:
-        For each measure the fields of `dialbench.stats.compare.Comparison` as plain values, and
+        For each metric the fields of `dialbench.stats.compare.Comparison` as plain values, and
         a `reason` where there is no p.
 
     Raises:
@@ -39,18 +42,84 @@ def compared(
     if error := mismatch(source, base):
         raise error
     a, b = (read(side.responses(), metrics) for side in (source, base))
-    differences: dict[str, dict[str, Any]] = {}
-    for metric in metrics:
-        x, y = (_score(metric, side) for side in (a, b))
-        result = compare(x, y, FORMULAS).plain()
-        if result["difference"]["value"] is None:
-            # The tests give 1 where nothing pairs up.
-            result |= {"p": None, "wilcoxon": None}
-            result["reason"] = _missing_reason((source.path, x.reason), (base.path, y.reason))
-        elif result["p"] is None:
-            result["reason"] = "the metric says nothing of parts of a set, which tests need"
-        differences[metric.name] = result
-    return differences
+    return {
+        metric.name: _difference(
+            _Side(str(source.path), [_score(metric, a)]), _Side(str(base.path), [_score(metric, b)])
+        )
+        for metric in metrics
+    }
+
+
+def compare_results(ours: Sequence[Result], base: Sequence[Result]) -> dict[str, dict[str, Any]]:
+    """How a system differs from another one, from the scores of runs or of files.
+
+    Args:
+        ours: the results of a system, one a training run, at least one.
+        base: those of the system it is compared with.
+
+    Returns:
+        What `compared` returns, for each metric that both have scores in.
+
+    Raises:
+        InputError: a result is not finished, or they do not answer the same examples.
+    """
+    _require_comparable([*ours, *base])
+    names = [name for name in ours[0].scores if name in base[0].scores]
+    return {name: _difference(_Side.of(ours, name), _Side.of(base, name)) for name in names}
+
+
+def _require_comparable(results: Sequence[Result]) -> None:
+    for result in results:
+        if result.status != "done":
+            raise InputError(f"{result.job} is {result.status}", hint="Finish it first.")
+    if len(group_by_test_set(results)) > 1:
+        jobs = f"{results[0].job} and {results[-1].job}"
+        raise InputError(f"{jobs} do not answer the same examples", hint=_SAME)
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One of two systems that are compared in a metric.
+
+    Attributes:
+        name: what it is called.
+        scores: one a training run.
+    """
+
+    name: str
+    scores: Sequence[Score]
+
+    @classmethod
+    def of(cls, results: Sequence[Result], metric: str) -> _Side:
+        """The scores of a system that has results in a metric."""
+        scores = [result.scores[metric] for result in results if metric in result.scores]
+        valued = [score for score in scores if score.available]
+        return cls(results[0].label or results[0].job.system, valued or scores)
+
+    @property
+    def reason(self) -> str:
+        """Why there is no value."""
+        return self.scores[0].reason
+
+    @property
+    def signatures(self) -> set[str]:
+        """Those of the scores."""
+        return {score.signature for score in self.scores}
+
+
+def _difference(ours: _Side, base: _Side) -> dict[str, Any]:
+    """The fields of a comparison as plain values, with a reason where there is no p."""
+    if len(ours.signatures | base.signatures) > 1:
+        nothing = Comparison(Estimate(math.nan, None), None, "", 0).plain()
+        return nothing | {"reason": "scored under different signatures"}
+    result = compare(ours.scores, base.scores, FORMULAS).plain()
+    if result["difference"]["value"] is None:
+        # The tests give 1 where nothing pairs up.
+        result |= {"p": None, "wilcoxon": None}
+        result["reason"] = _missing_reason(ours, base)
+    elif result["p"] is None:
+        result["reason"] = "the metric says nothing of parts of a set, which tests need"
+    return result
 
 
 def _score(metric: Metric[Any], texts: Texts) -> Score:
@@ -58,12 +127,12 @@ def _score(metric: Metric[Any], texts: Texts) -> Score:
     return score_statistics(counted, texts.dialogues, comparable=True)[metric.name]
 
 
-def _missing_reason(*sides: tuple[Path, str]) -> str:
-    """Why two files have no difference in a metric, given why each has no value in it."""
-    reasons = {reason for _, reason in sides}
+def _missing_reason(*sides: _Side) -> str:
+    """Why two systems have no difference in a metric, given why each has no value in it."""
+    reasons = {side.reason for side in sides}
     if len(reasons) == 1:
         return reasons.pop() or "no example has a value in both"
-    return "; ".join(f"{reason} in {path}" for path, reason in sides if reason)
+    return "; ".join(f"{side.reason} in {side.name}" for side in sides if side.reason)
 
 
 def mismatch(source: Source, base: Source) -> InputError | None:

@@ -98,27 +98,28 @@ def difference_test(
     return _by_swaps(one.tally, other.tally, formulas) or _by_jackknife(one, other) or paired
 
 
-def compare(ours: Score, base: Score, formulas: Formulas, *, seed: int = 0) -> Comparison:
+def compare(
+    ours: Sequence[Score], base: Sequence[Score], formulas: Formulas, *, seed: int = 0
+) -> Comparison:
     """Compares one system with another in one metric, over the same contexts.
 
-    A mean over responses has all effect sizes besides; other metrics the jackknife's interval
-    of the difference.
+    One training run of each: a mean over responses has all effect sizes besides, other metrics the
+    jackknife's interval of the difference. Several runs of either: the difference of their means
+    with an interval for other runs and other dialogues.
 
     Args:
-        ours: the score of the system.
-        base: that of the system it is compared with.
+        ours: the scores of the system, one a training run, at least one.
+        base: those of the system it is compared with.
         formulas: as for `difference_test`.
         seed: of everything drawn at random.
     """
-    test = difference_test([ours], [base], formulas)
+    test = difference_test(ours, base, formulas)
     p, name = (test.p, test.name) if test else (None, "")
-    value = float(gap(ours.value, base.value))
-    dialogues = 0 if ours.dialogues is None else len(np.unique(ours.dialogues))
-    a, b, of = ours.per_response, base.per_response, ours.dialogues
-    if a is None or b is None or of is None:
-        crossed = _jackknifed([ours], [base])
-        interval = None if crossed is None else crossed.interval
-        return Comparison(Estimate(value, interval), p, name, dialogues)
+    one, other = ours[0], base[0]
+    a, b, of = one.per_response, other.per_response, one.dialogues
+    if max(len(ours), len(base)) > 1 or a is None or b is None or of is None:
+        dialogues = 0 if of is None else len(np.unique(of))
+        return Comparison(_gap_of_means(ours, base), p, name, dialogues)
     return Comparison(
         mean_difference(a, b, of),
         p,
@@ -129,6 +130,15 @@ def compare(ours: Score, base: Score, formulas: Formulas, *, seed: int = 0) -> C
         wilcoxon(a, b, of),
         dialogues_needed(a, b, of),
     )
+
+
+def _gap_of_means(ours: Sequence[Score], base: Sequence[Score]) -> Estimate:
+    """The difference of the means over training runs, with the jackknife's interval."""
+    crossed = _jackknifed(ours, base)
+    if crossed is not None:
+        return Estimate(crossed.value, crossed.interval)
+    mine, theirs = (math.fsum(score.value for score in side) / len(side) for side in (ours, base))
+    return Estimate(float(gap(mine, theirs)), None)
 
 
 def pseudo_values(score: Score) -> PseudoValues | None:

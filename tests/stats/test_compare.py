@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from dialbench.records import Score, Tally
+from dialbench.stats.clusters import Estimate
 from dialbench.stats.compare import compare, difference_test
 from dialbench.stats.resampling import Counts, Ngrams, randomise
 from dialbench.stats.significance import paired_t, wilcoxon
@@ -48,7 +49,7 @@ def of_words(seed, kinds):
 
 def test_a_mean_has_the_test_over_dialogues_and_everything_else():
     a, b = values(0, 0.5), values(1)
-    actual = compare(of_responses(a), of_responses(b), {})
+    actual = compare([of_responses(a)], [of_responses(b)], {})
     assert actual.test == "paired t-test over dialogues"
     assert actual.p == paired_t(a, b, DIALOGUES) != paired_t(a, b)
     assert actual.wilcoxon == wilcoxon(a, b, DIALOGUES)
@@ -102,6 +103,23 @@ def test_several_runs_are_tested_over_runs_and_dialogues():
     assert 0 < actual.p < 1
 
 
+def test_several_runs_differ_by_their_means_with_an_interval_around():
+    runs = [[of_groups(rng(10 * s + r).normal(size=20)) for r in range(3)] for s in (1, 2)]
+    means = [np.mean([score.value for score in side]) for side in runs]
+    actual = compare(*runs, FORMULAS)
+    assert actual.difference.value == pytest.approx(means[0] - means[1])
+    low, high = actual.difference.interval
+    assert (low + high) / 2 == pytest.approx(actual.difference.value)
+    assert (low > 0 or high < 0) == (actual.p < 0.05)
+    assert actual.p == difference_test(*runs, FORMULAS).p
+    assert actual.effect is None
+
+
+def test_values_alone_of_several_runs_have_a_difference_without_interval():
+    a, b = ([Score(x, 1, "m") for x in side] for side in ([1.0, 2.0, 3.0], [4.0, 6.0]))
+    assert compare(a, b, FORMULAS).difference == Estimate(-3.0, None)
+
+
 def test_values_alone_have_welchs_test_over_runs():
     a, b = ([Score(x, 1, "m") for x in side] for side in ([1.0, 2.0, 3.0], [4.0, 6.0, 5.0]))
     actual = difference_test(a, b, FORMULAS)
@@ -115,11 +133,11 @@ def test_a_part_without_a_value_leaves_nothing_to_test():
     parts = np.append(np.ones(19), math.nan)
     broken = Score(1.0, 60, "m", parts=parts, shares=np.full(20, 0.05))
     assert difference_test([broken], [of_groups(np.ones(20))], FORMULAS) is None
-    assert compare(broken, of_groups(np.ones(20)), FORMULAS).p is None
+    assert compare([broken], [of_groups(np.ones(20))], FORMULAS).p is None
 
 
 def test_it_is_plain_json_without_nan():
-    plain = compare(of_responses(values(0)), of_responses(values(0)), {}).plain()
+    plain = compare([of_responses(values(0))], [of_responses(values(0))], {}).plain()
     assert json.loads(json.dumps(plain, allow_nan=False)) == plain
     assert plain["difference"] == {"value": 0.0, "interval": None}
     assert (plain["p"], plain["wilcoxon"], plain["needed"]) == (1.0, 1.0, None)

@@ -1,0 +1,83 @@
+"""Two systems compared from their results, whether runs or files gave them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+
+from dialbench.errors import InputError
+from dialbench.metrics import registry
+from dialbench.metrics.settings import MetricSettings
+from dialbench.records import Decoding, Example, Job, Result
+from dialbench.scoring.evaluation import score_responses
+from dialbench.scoring.paired import compare_results
+from dialbench.scoring.score import score
+
+TEXTS = {
+    "long": [f"well i would say number {n} and {n % 3} more" for n in range(12)],
+    "short": [f"number {n % 5}" for n in range(12)],
+}
+METRICS = ("length", "dist-1", "bleu-2")
+
+
+def result_of(system, texts, *, seed=1, tokenizer="default", status="done", examples=12):
+    metrics = registry.create(METRICS, MetricSettings(tokenizer))
+    pairs = [(Example(f"{n}", f"{n}", (), ()), text) for n, text in enumerate(texts)]
+    job = Job(system, "here", seed, Decoding(), "quick", answering={"examples": examples})
+    return Result(job, status, score_responses(pairs, metrics))
+
+
+@pytest.fixture
+def long():
+    return result_of("long", TEXTS["long"])
+
+
+@pytest.fixture
+def short():
+    return result_of("short", TEXTS["short"])
+
+
+def test_results_differ_as_their_files_do(long, short, tmp_path):
+    paths = {}
+    for name, texts in TEXTS.items():
+        paths[name] = tmp_path / f"{name}.jsonl"
+        lines = (json.dumps({"response": text}) for text in texts)
+        paths[name].write_text("\n".join(lines), encoding="utf-8")
+    (report,) = score([paths["long"]], metrics=METRICS, paired_with=paths["short"])
+    assert compare_results([long], [short]) == report["compared"]
+
+
+def test_a_metric_without_a_value_says_why(long, short):
+    actual = compare_results([long], [short])["bleu-2"]
+    assert actual["difference"]["value"] is actual["p"] is None
+    assert actual["reason"] == long.scores["bleu-2"].reason
+
+
+def test_several_training_runs_are_compared_by_their_means(long, short):
+    other = result_of("long", [f"{text} or so" for text in TEXTS["long"]], seed=2)
+    actual = compare_results([long, other], [short])
+    assert actual["length"]["difference"]["value"] == pytest.approx(10 - 2)
+    assert actual["length"]["test"].startswith("t-test over training runs")
+
+
+def test_a_run_without_a_value_is_left_out(long, short):
+    nothing = dataclasses.replace(long.scores["length"], value=float("nan"), reason="no text")
+    broken = dataclasses.replace(long, scores={**long.scores, "length": nothing})
+    actual = compare_results([broken, long], [short])["length"]
+    assert actual == compare_results([long], [short])["length"]
+
+
+def test_other_signatures_are_not_compared(long):
+    other = result_of("short", TEXTS["short"], tokenizer="whitespace")
+    actual = compare_results([long], [other])["length"]
+    assert actual["difference"] == {"value": None, "interval": None}
+    assert actual["reason"] == "scored under different signatures"
+
+
+def test_other_examples_and_unfinished_results_are_refused(long):
+    with pytest.raises(InputError, match="do not answer the same examples"):
+        compare_results([long], [result_of("short", TEXTS["short"], examples=11)])
+    with pytest.raises(InputError, match=r"short on here, seed 1, greedy is failed\. Finish"):
+        compare_results([long], [result_of("short", TEXTS["short"], status="failed")])
