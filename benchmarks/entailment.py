@@ -44,7 +44,7 @@ def systems_of(runs: Path, limit: int) -> list[Pairs]:
     store = Store(runs)
     found = []
     for job in store.jobs():
-        if store.has_responses(job):
+        if store.answered(job):
             responses = store.read_responses(job)
             answered = list(zip(responses.examples, responses.texts, strict=True))[:limit]
             found.append(

@@ -47,7 +47,7 @@ class Scorer:
         jobs = [
             job
             for job in planned
-            if self.store.has_responses(job) and not (self._is_scored(job) and store.profile(job))
+            if store.answered(job) and not (self._is_scored(job) and store.profile(job))
         ]
         if not jobs:
             return

@@ -115,7 +115,7 @@ def load(
 
 def _training_of(name: str, store: Store, corpus: str | None, seed: int | None) -> Job:
     """A job with the only training of a system that fits; of several seeds the lowest."""
-    trained = [job for job in store.jobs() if store.has_trained(job)]
+    trained = [job for job in store.jobs() if store.trained_record(job)]
     of_name = [job for job in trained if job.system == name and corpus in (None, job.corpus)]
     fitting = [job for job in of_name if seed in (None, job.seed)]
     if not fitting:

@@ -97,17 +97,14 @@ class Worker:
 
     def is_pending(self, task: Task) -> bool:
         """Whether there is something to do for a task."""
-        if self.overwrite == "always":
+        record = self.store.job_record(task.job)
+        if record is None or self.overwrite == "always":
             return True
-        status = self.store.status(task.job)
-        if self.overwrite == "never" and status is not None:
+        if self.overwrite == "never":
             return False
-        return status != "done" or self._is_to_go_on(task.job)
-
-    def _is_to_go_on(self, job: Job) -> bool:
-        """Whether responses are those of a training cut short, which this run is to complete."""
-        answered = self.store.answered(job) if self.deadline is None else None
-        return answered is not None and not answered.complete
+        answered = record.answered
+        cut_short = answered is not None and not answered.complete
+        return record.status != "done" or (cut_short and self.deadline is None)
 
     def missing_trainings(self, task: Task | None) -> set[str]:
         """Fingerprints of what must still be trained for a task."""
@@ -190,10 +187,12 @@ class Worker:
         return None if self._needs_training(task.job) else self.store.trained(task.job)
 
     def _needs_training(self, job: Job) -> bool:
-        always = self.overwrite == "always"
-        cut_short = self.deadline is None and self.store.was_cut_short(job)
-        outdated = (always or cut_short) and job.training_fingerprint not in self.state.retrained
-        return outdated or not self.store.has_trained(job)
+        record = self.store.trained_record(job)
+        if record is None:
+            return True
+        to_complete = self.deadline is None and not record.complete
+        outdated = to_complete or self.overwrite == "always"
+        return outdated and job.training_fingerprint not in self.state.retrained
 
     def _train(self, task: Task, progress: JobProgress, deadline: float | None) -> Path:
         """Trains a system, and first its base; a training run that failed is not repeated.
@@ -217,24 +216,27 @@ class Worker:
         return folder
 
     def _fit(self, task: Task, progress: JobProgress, deadline: float | None) -> None:
-        job, store = task.job, self.store
-        base, notes = self._load_base(task, deadline_of_first(deadline, 2))
+        job = task.job
+        start = self._load_base(task, deadline_of_first(deadline, 2))
         adapter = task.system.build(task.preset.system)
-        run = self._run(task, progress, fresh=self.overwrite == "always", base=base)
+        run = self._run(task, progress, fresh=self.overwrite == "always", base=start.adapter)
         adapter.fit(task.dataset.train, task.dataset.valid, replace(run, deadline=deadline))
-        notes += progress.notes
-        complete = progress.complete and not (task.base and store.was_cut_short(task.base.job))
-        store.commit_trained(
-            job, adapter.save, adapter.facts(), adapter.curve(), notes, complete=complete
+        self.store.commit_trained(
+            job,
+            adapter.save,
+            adapter.facts(),
+            adapter.curve(),
+            [*start.notes, *progress.notes],
+            complete=progress.complete and start.complete,
         )
         self.state.retrained.add(job.training_fingerprint)
         self.on_trained()
 
-    def _load_base(self, task: Task, deadline: float | None) -> tuple[Adapter | None, list[str]]:
-        """The base of a task's system, trained if it is not yet, and its warnings."""
+    def _load_base(self, task: Task, deadline: float | None) -> _Start:
+        """What the training of a task starts from; its base is trained if it is not yet."""
         base = task.base
         if base is None:
-            return None, []
+            return _Start()
         name = base.system.name
         try:
             folder = self._trained_folder(base)
@@ -247,8 +249,11 @@ class Worker:
                 raise
             reason = f"{name}, which it starts from, failed: {_reason(error)}"
             raise SystemFailed(reason) from error
-        notes = self.store.training_notes(base.job)
-        return adapter, [f"{name}, which it starts from: {note}" for note in notes]
+        record = self.store.trained_record(base.job)
+        if record is None:
+            return _Start(adapter)
+        notes = [f"{name}, which it starts from: {note}" for note in record.notes]
+        return _Start(adapter, notes, record.complete)
 
     def _run(
         self,
@@ -262,6 +267,21 @@ class Worker:
         folder = self.store.work_folder(task.job, fresh=fresh, base=start)
         settings, data = task.preset.system, task.dataset.data
         return Run(task.job.seed, self.device, folder, settings, progress, base, data)
+
+
+@dataclass(frozen=True)
+class _Start:
+    """What a training starts from.
+
+    Attributes:
+        adapter: the trained base; None where a system starts from nothing.
+        notes: the warnings of the base's training.
+        complete: whether no deadline cut that training short.
+    """
+
+    adapter: Adapter | None = None
+    notes: Sequence[str] = ()
+    complete: bool = True
 
 
 class _BaseProgress(JobProgress):

@@ -115,7 +115,7 @@ class Store:
         Raises:
             StorageError: a file is damaged or missing.
         """
-        record = self._trained_record(job)
+        record = self.trained_record(job)
         if record is None:
             return None
         folder = self._trained_folder(job) / "finished" / "system"
@@ -123,14 +123,19 @@ class Store:
             _verify(folder / name, sha256)
         return folder
 
-    def has_trained(self, job: Job) -> bool:
-        """Whether the system is trained; its files are not looked at."""
-        return self._trained_record(job) is not None
+    def trained_record(self, job: Job) -> TrainedRecord | None:
+        """What is known of the trained system, whose files are not looked at; None if untrained.
 
-    def was_cut_short(self, job: Job) -> bool:
-        """Whether a deadline ended the training of the system before its time."""
-        record = self._trained_record(job)
-        return record is not None and not record.complete
+        Raises:
+            StorageError: it is damaged.
+        """
+        path = self._trained_folder(job) / "finished" / _TRAINED
+        if not path.exists():
+            return None
+        record = read_record(path, TrainedRecord)
+        if record.training_fingerprint != job.training_fingerprint:
+            raise damage_error(path, "it belongs to another training")
+        return record
 
     def weights(self, job: Job) -> dict[str, str]:
         """The sha256 of each file of the trained system, compared with the file; {} if untrained.
@@ -138,13 +143,8 @@ class Store:
         Raises:
             StorageError: a file is damaged or missing.
         """
-        record = self._trained_record(job)
+        record = self.trained_record(job)
         return dict(record.files) if record and self.trained(job) else {}
-
-    def training_notes(self, job: Job) -> list[str]:
-        """The warnings of a finished training; none if there is none."""
-        record = self._trained_record(job)
-        return record.notes if record else []
 
     def commit_trained(
         self,
@@ -202,7 +202,7 @@ class Store:
         change: dict[str, Any] = {"status": status, "reason": to_json_value(reason)}
         change |= {} if label is None else {"label": label}
         change |= {} if ranked is None else {"ranked": ranked}
-        record = self._job_record(job) or _new_record(job)
+        record = self.job_record(job) or _new_record(job)
         write_record(self._job_folder(job) / _JOB, record.model_copy(update=change))
 
     def write_log(self, job: Job, text: str) -> Path:
@@ -211,19 +211,28 @@ class Store:
         atomic_write(path, to_json_value(text))
         return path
 
+    def job_record(self, job: Job) -> JobRecord | None:
+        """What is known of a job; None if it was never started.
+
+        Raises:
+            StorageError: it is damaged.
+        """
+        path = self._job_folder(job) / _JOB
+        if not path.exists():
+            return None
+        record = _read_job_record(path)
+        if record.fingerprint != job.fingerprint:
+            raise damage_error(path, "it belongs to another job")
+        return record
+
     def status(self, job: Job) -> Status | None:
         """The status of a job; None if it was never started."""
-        record = self._job_record(job)
+        record = self.job_record(job)
         return record.status if record else None
-
-    def has_responses(self, job: Job) -> bool:
-        """Whether there are responses of the job."""
-        record = self._job_record(job)
-        return record is not None and record.answered is not None
 
     def answered(self, job: Job) -> ResponsesRecord | None:
         """Checksum, time and circumstances of the responses of a job; None if there are none."""
-        record = self._job_record(job)
+        record = self.job_record(job)
         return record.answered if record else None
 
     def write_responses(
@@ -244,7 +253,7 @@ class Store:
             StorageError: the disk refuses.
         """
         job = responses.job
-        trained = self._trained_record(job)
+        trained = self.trained_record(job)
         with atomic_folder(self._job_folder(job)) as folder:
             response_files.write_responses(folder / _RESPONSES, responses.by_example())
             answered = ResponsesRecord(
@@ -263,7 +272,7 @@ class Store:
                     dict.fromkeys([*(trained.notes if trained else ()), *to_json_value(notes)])
                 ),
             }
-            record = self._job_record(job) or _new_record(job)
+            record = self.job_record(job) or _new_record(job)
             write_record(folder / _JOB, record.model_copy(update=change))
 
     def read_responses(self, job: Job) -> Responses:
@@ -272,7 +281,7 @@ class Store:
         Raises:
             StorageError: there are none, or the file is not as it was written.
         """
-        record = self._job_record(job)
+        record = self.job_record(job)
         path = self._job_folder(job) / _RESPONSES
         if record is None or record.answered is None:
             raise StorageError(f"there are no responses of {job}", where=str(path))
@@ -356,7 +365,7 @@ class Store:
         if jobs is None:
             records = self._records()
         else:
-            records = [record for job in jobs if (record := self._job_record(job))]
+            records = [record for job in jobs if (record := self.job_record(job))]
         return [self._result(record, scoring) for record in records]
 
     def require_results(self) -> list[Result]:
@@ -399,24 +408,6 @@ class Store:
         paths = self.root.glob(f"answers/[!.]*/{_JOB}")
         records = [_read_job_record(path) for path in paths]
         return sorted(records, key=lambda record: _sort_key(record.job.job()))
-
-    def _job_record(self, job: Job) -> JobRecord | None:
-        path = self._job_folder(job) / _JOB
-        if not path.exists():
-            return None
-        record = _read_job_record(path)
-        if record.fingerprint != job.fingerprint:
-            raise damage_error(path, "it belongs to another job")
-        return record
-
-    def _trained_record(self, job: Job) -> TrainedRecord | None:
-        path = self._trained_folder(job) / "finished" / _TRAINED
-        if not path.exists():
-            return None
-        record = read_record(path, TrainedRecord)
-        if record.training_fingerprint != job.training_fingerprint:
-            raise damage_error(path, "it belongs to another training")
-        return record
 
     def _trained_folder(self, job: Job) -> Path:
         name = _slug(f"{job.system}-{job.corpus}-s{job.seed}", job.training_fingerprint)

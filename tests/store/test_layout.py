@@ -201,9 +201,9 @@ def test_a_damaged_system_is_named_with_the_way_out(store: Store, job: Job, spoi
 
 
 def test_responses_come_back(store: Store, job: Job) -> None:
-    assert not store.has_responses(job)
+    assert store.answered(job) is None
     store.write_responses(responses(job), {"batch_size": 32, "threads": np.int64(2)})
-    assert store.has_responses(job)
+    assert store.answered(job) is not None
     assert store.read_responses(job) == replace(
         responses(job), texts=["yes", "no"], examples=list(responses(job).examples)
     )
