@@ -24,6 +24,9 @@ Ints = NDArray[np.int64]
 class PackedSequences:
     """Integer sequences of different lengths in one flat array.
 
+    They may overlap and leave gaps, as contexts cut from one dialogue do; what metrics count
+    (`metrics.texts.Ragged`) never does, so that bounds serve there.
+
     Attributes:
         values: (total,) int32, all sequences one behind the other.
         starts, ends: (n,) where each sequence begins and ends in `values`.
