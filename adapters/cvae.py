@@ -159,24 +159,24 @@ class CVAEModel(LatentTransformerModel):
         outputs, _ = self.read(tokens, self.response_encoder, self.response_encoder_norm)
         return outputs[:, 0]
 
-    def _drawn(self, memory: Tensor, batch: Batch) -> Tensor:
+    def _prior_sample(self, memory: Tensor, batch: Batch) -> Tensor:
         # (B, n): z of the prior
         return self.prior(memory[:, 0]).sample(noise(batch, self.config.embedding))  # type: ignore[no-any-return]
 
-    def _place(self, z: Tensor, memory: Tensor) -> tuple[Tensor, Tensor | None]:
+    def _insert_latent(self, z: Tensor, memory: Tensor) -> tuple[Tensor, Tensor | None]:
         # What the decoder attends to, and what is added to its first input.
         return (memory, z) if self.config.z_to == "bos" else (memory + z[:, None], None)
 
     def teacher_forced(self, z: Tensor, memory: Tensor, seen: Tensor, batch: Batch) -> Tensor:
         """(B, T, n) decoder outputs with teacher forcing and z (B, n)."""
-        memory, first = self._place(z, memory)
+        memory, first = self._insert_latent(z, memory)
         x = self._embed(batch.inputs)
         return self.decode(x, self.decoder, self._project(memory, None), seen, first)
 
     def hidden(self, batch: Batch) -> Tensor:
         """(B, T, n) decoder outputs with teacher forcing, z of the prior."""
         memory, seen = self.encode(batch.source, None)
-        return self.teacher_forced(self._drawn(memory, batch), memory, seen, batch)
+        return self.teacher_forced(self._prior_sample(memory, batch), memory, seen, batch)
 
     def loss(self, batch: Batch, step: int) -> Losses:
         """Words under z of the posterior, KL and bag of words."""
@@ -191,7 +191,7 @@ class CVAEModel(LatentTransformerModel):
     def start(self, batch: Batch) -> State:
         """Encodes the contexts and draws z from the prior, once for all words and beams."""
         memory, seen = self.encode(batch.source, None)
-        memory, first = self._place(self._drawn(memory, batch), memory)
+        memory, first = self._insert_latent(self._prior_sample(memory, batch), memory)
         return self.begin(memory, seen, first)
 
 

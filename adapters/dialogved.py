@@ -103,9 +103,9 @@ class DialogModel(ProphetNetModel):
     def _bias(self, buckets: tuple[int, int]) -> RelativeBias:
         return RelativeBias(self.config.embedding, self.config.heads, buckets[0])
 
-    def place(self, tokens: Tensor) -> Tensor:
+    def embed_context(self, tokens: Tensor) -> Tensor:
         """(B, S) tokens of a context -> (B, S, n), words, where they stand and who speaks."""
-        x = super().place(tokens)
+        x = super().embed_context(tokens)
         turns, roles = turns_and_roles(tokens, self.around)
         if self.turns is not None:
             x = x + self.turns(turns)  # TurnAPE
@@ -115,9 +115,9 @@ class DialogModel(ProphetNetModel):
 
     def distances(self, tokens: Tensor, seen: Tensor) -> Draws:
         """The distances of all pairs of tokens (B, S), for the options that are on."""
-        place = torch.arange(tokens.shape[1], device=tokens.device)[None]  # (1, S)
+        position = torch.arange(tokens.shape[1], device=tokens.device)[None]  # (1, S)
         kinds = [
-            (self.token_distances, place, _TOKEN_BUCKETS),
+            (self.token_distances, position, _TOKEN_BUCKETS),
             (self.turn_distances, tokens.eq(SEP).cumsum(1), _TURN_BUCKETS),
         ]
         on = [(table, _pairs(at, buckets)) for table, at, buckets in kinds if table is not None]

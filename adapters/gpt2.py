@@ -46,11 +46,11 @@ class GPT2Config(WordStart, TuningConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.room <= 0:
+        if self.max_context <= 0:
             raise ValueError(f"positions={self.positions} leave no room for a context")
 
     @property
-    def room(self) -> int:
+    def max_context(self) -> int:
         """How many positions a context may take from scratch: the response needs the rest."""
         return self.positions - self.response_tokens - 1
 
@@ -75,7 +75,7 @@ class GPT2(TunedAdapter):
         super().__init__(config)
         c = self.config
         if not c.weights:
-            self.config = replace(c, context_tokens=min(c.context_tokens, c.room))
+            self.config = replace(c, context_tokens=min(c.context_tokens, c.max_context))
 
     def build_model(self, size: int) -> DialogueModel:
         """The untrained model, or the pretrained one."""

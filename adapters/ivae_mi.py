@@ -136,13 +136,13 @@ class IVAEModel(AttentionFreeDecoding, DialogueModel):
     def read(self, batch: Batch) -> Tensor:
         """The contexts c, (B, h)."""
         turns = batch.turns
-        told = Conversation.gather(self.utterances(turns.tokens), turns.contexts)
-        place = torch.arange(told.real.shape[1], device=told.real.device)
+        conversation = Conversation.gather(self.utterances(turns.tokens), turns.contexts)
+        turn = torch.arange(conversation.real.shape[1], device=conversation.real.device)
         # Who speaks: the speaker of the response, or the other one; the last turn is the other's.
-        other = (told.last[:, None] - place) % 2 == 0
-        floor = torch.stack([~other, other], -1).to(told.vectors.dtype)  # (B, N, 2)
-        vectors = self.less(torch.cat([told.vectors, floor], -1))
-        return self.context(replace(told, vectors=vectors))  # type: ignore[no-any-return]
+        other = (conversation.last[:, None] - turn) % 2 == 0
+        floor = torch.stack([~other, other], -1).to(conversation.vectors.dtype)  # (B, N, 2)
+        vectors = self.less(torch.cat([conversation.vectors, floor], -1))
+        return self.context(replace(conversation, vectors=vectors))  # type: ignore[no-any-return]
 
     def begin(self, z: Tensor, c: Tensor) -> State:
         """The decoder's first state [z; c]."""
@@ -219,8 +219,8 @@ class Optimisers:
         """Takes over what `state_dict` gave."""
         lasts = [*self._firsts[1:], 1 << 60]
         for first, last, member in zip(self._firsts, lasts, self.members, strict=True):
-            own = {n - first: s for n, s in state["state"].items() if first <= n < last}
-            member.load_state_dict({**member.state_dict(), "state": own})
+            member_state = {n - first: s for n, s in state["state"].items() if first <= n < last}
+            member.load_state_dict({**member.state_dict(), "state": member_state})
 
 
 class AlternatingTrainer(Trainer):
@@ -258,17 +258,17 @@ class AlternatingTrainer(Trainer):
             features = self.model.features(batch)
             losses = self.model.words(*features, batch)
         # (a) words, by z of the posterior
-        self._take(0, losses.objective(*self.average_batch), self.rate())
+        self._step_of(0, losses.objective(*self.average_batch), self.rate())
         c, both = (feature.detach().to(self.parts[0][0].dtype) for feature in features)
         share = self.rate() / self.config.learning_rate
         # (b) the networks of z: a smaller KL, as far as the critic sees it
-        self._take(1, self.model.gap(c, both, batch), share * self.config.nets_rate)
+        self._step_of(1, self.model.gap(c, both, batch), share * self.config.nets_rate)
         for _ in range(self.config.critic_steps):
             # (c) the critic: a larger bound
-            self._take(2, -self.model.gap(c, both, batch), share * self.config.critic_rate)
+            self._step_of(2, -self.model.gap(c, both, batch), share * self.config.critic_rate)
         return losses
 
-    def _take(self, number: int, loss: Tensor, rate: float) -> None:
+    def _step_of(self, number: int, loss: Tensor, rate: float) -> None:
         optimiser = cast(Optimisers, self.optimiser).members[number]
         torch.autograd.backward(loss)
         torch.nn.utils.clip_grad_norm_(self.parts[number], self.config.clip)

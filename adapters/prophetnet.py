@@ -156,7 +156,7 @@ class ProphetNetModel(DialogueModel):
         cross = RelativeAttention(c.embedding, c.embedding, c.heads, c.dropout, bias=True)
         return kind(attention, cross, self._feed_forward(), self._residuals(3))
 
-    def place(self, tokens: Tensor) -> Tensor:
+    def embed_context(self, tokens: Tensor) -> Tensor:
         """(B, S) tokens of a context -> (B, S, n), words and where they stand."""
         places = torch.arange(1, tokens.shape[1] + 1, device=tokens.device)
         return self.embedding(tokens) + _rows(self.encoder_positions, places)  # type: ignore[no-any-return]
@@ -169,7 +169,7 @@ class ProphetNetModel(DialogueModel):
         """(B, S) contexts -> (B, S, n), and the mask (B, 1, 1, S) of real tokens."""
         tokens = surround(batch.source, self.around)
         seen = tokens.ne(PAD)[:, None, None]
-        x = self.dropout(self.encoder_norm(self.place(tokens)))
+        x = self.dropout(self.encoder_norm(self.embed_context(tokens)))
         distances = self.distances(tokens, seen)
         for layer in self.encoder:
             x = layer(x, seen, distances)  # LN(x + f(x)), or x + f(LN(x))

@@ -131,9 +131,9 @@ class _Index:
     ) -> tuple[IntArray, IntArray, FloatArray]:
         """Row, column and count of every word of every context, by row and column."""
         turns = [
-            (row, number(turn), self.last_turn if place == len(context) else 1.0)
+            (row, number(turn), self.last_turn if position == len(context) else 1.0)
             for row, context in enumerate(contexts)
-            for place, turn in enumerate(context, start=1)
+            for position, turn in enumerate(context, start=1)
         ]
         lengths = [len(words) for _, words, _ in turns]
         rows = np.repeat(np.array([row for row, _, _ in turns], dtype=np.int64), lengths)

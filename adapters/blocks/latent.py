@@ -197,7 +197,7 @@ def latent_warnings(
     """
     if not history.best_epoch:
         return []
-    kept = history.best
+    best = history.best
     update = history.step * history.best_epoch // history.epoch
     warnings = []
     if (kl_weight := weight(update, updates)) < 1:
@@ -206,7 +206,7 @@ def latent_warnings(
             f" counted {kl_weight:.2f} of its full weight"
         )
     for name in names:
-        nats = kept[f"valid_{name}_per_example"]
+        nats = best[f"valid_{name}_per_example"]
         if nats < COLLAPSED:
             warnings.append(
                 f"{name} is {nats:.3f} nat an example, below {COLLAPSED}: the latent variable"

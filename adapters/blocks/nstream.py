@@ -68,7 +68,7 @@ class RelativeBias(nn.Module):
 
 
 def attend(
-    query: Tensor, keys: Tensor, bias: Tensor, dropout: Dropout, own: Tensor | None = None
+    query: Tensor, keys: Tensor, bias: Tensor, dropout: Dropout, itself: Tensor | None = None
 ) -> Tensor:
     """Attention weights softmax(Q K' / sqrt(d/H) + bias), (N, H, R, C [+ 1]).
 
@@ -77,11 +77,11 @@ def attend(
         keys: (N, H, C, d/H).
         bias: (N, H, R, C [+ 1]), -inf where a key is not seen.
         dropout: on the weights.
-        own: (N, H, R, 1) scores of one more key, each row's own.
+        itself: (N, H, R, 1) scores of one more key, each row's own.
     """
     scores = (query * query.shape[-1] ** -0.5) @ keys.transpose(-1, -2)  # (N, H, R, C)
-    if own is not None:
-        scores = torch.cat([scores, own], -1)
+    if itself is not None:
+        scores = torch.cat([scores, itself], -1)
     return dropout((scores + bias).softmax(-1))  # type: ignore[no-any-return]
 
 
@@ -127,21 +127,21 @@ def streams_of(
     distance = places[first:, None] - places  # (T, C), to the main stream's inputs
     itself = distance.new_zeros(size, 1)
     # The main stream needs no row of its own beside the keys: its input is among them.
-    seen = [_columns(distance.ge(0), memory, in_front=True, own=False)]
+    seen = [_columns(distance.ge(0), memory, in_front=True, itself=False)]
     index = [torch.cat([distance, itself], 1)]
     for ahead in range(count):
         # Stream k reads inputs up to t - k + 1, and row 0 the start, as there is nothing else.
         visible = distance.ge(ahead) | places.eq(0)
-        seen.append(_columns(visible, memory, in_front=False, own=True))
+        seen.append(_columns(visible, memory, in_front=False, itself=True))
         index.append(torch.cat([distance + 1, itself], 1))  # the word is behind its input
     visible = torch.cat(seen)  # (R, M + C + 1), R = (K + 1) T
     unseen = torch.zeros_like(visible, dtype=torch.float32).masked_fill(~visible, -torch.inf)
     return Streams(size, bucket_of(torch.cat(index), *bucketing), unseen, memory)
 
 
-def _columns(visible: Tensor, memory: int, *, in_front: bool, own: bool) -> Tensor:
+def _columns(visible: Tensor, memory: int, *, in_front: bool, itself: bool) -> Tensor:
     # (T, C) -> (T, M + C + 1)
-    return F.pad(F.pad(visible, (memory, 0), value=in_front), (0, 1), value=own)
+    return F.pad(F.pad(visible, (memory, 0), value=in_front), (0, 1), value=itself)
 
 
 class StreamAttention(Attention):
@@ -170,10 +170,10 @@ class StreamAttention(Attention):
         streams = cast(Streams, draws)
         own_keys, own_values = self.keys_values(x[:, streams.size :], None)  # (N, H, K T, d/H)
         query = self._split(self.query(x, None))  # (N, H, R, d/H)
-        own = (query[:, :, streams.size :] * own_keys).sum(-1, keepdim=True)
-        own = F.pad(own * query.shape[-1] ** -0.5, (0, 0, streams.size, 0))  # (N, H, R, 1)
+        score = (query[:, :, streams.size :] * own_keys).sum(-1, keepdim=True)
+        score = F.pad(score * query.shape[-1] ** -0.5, (0, 0, streams.size, 0))  # (N, H, R, 1)
         bias = F.pad(self.relative(x, streams.index), (streams.memory, 0)) + streams.unseen
-        weights = attend(query, keys, bias, self.dropout, own)
+        weights = attend(query, keys, bias, self.dropout, score)
         mixed = weights[..., :-1] @ values  # (N, H, R, d/H)
         itself = weights[:, :, streams.size :, -1:] * own_values
         mixed = mixed + F.pad(itself, (0, 0, streams.size, 0)).to(mixed.dtype)

@@ -23,14 +23,14 @@ def opening_turns(corpus: str, count: int, data: Path | None = None) -> list[str
         InputError: there is no such corpus, or it has fewer.
     """
     test = load_corpus(corpus, data=data, where="--openings").test
-    found = list(dict.fromkeys(example.context[0] for example in test))[:count]
-    if len(found) < count:
+    openings = list(dict.fromkeys(example.context[0] for example in test))[:count]
+    if len(openings) < count:
         raise InputError(
-            f"{corpus} has {len(found)} different first turns, not {count}",
+            f"{corpus} has {len(openings)} different first turns, not {count}",
             where="--openings",
             hint="Ask for fewer conversations.",
         )
-    return found
+    return openings
 
 
 def converse(
@@ -50,8 +50,11 @@ def converse(
     conversations = [[opening] for opening in openings]
     for turn in range(turns):
         contexts = [
-            Context(said, f"self-{number}-{turn}") for number, said in enumerate(conversations)
+            Context(turns_so_far, f"self-{number}-{turn}")
+            for number, turns_so_far in enumerate(conversations)
         ]
-        for said, response in zip(conversations, system.respond(contexts, decoding), strict=True):
-            said.append(response)
+        for turns_so_far, response in zip(
+            conversations, system.respond(contexts, decoding), strict=True
+        ):
+            turns_so_far.append(response)
     return conversations

@@ -83,7 +83,7 @@ class Session:
         several = len(self.systems) > 1
         paths = []
         for name, turns in self.turns.items():
-            own = path.with_stem(f"{path.stem}-{slug(name)}") if several else path
-            write_responses(own, responses_in("chat", turns, every=2))
-            paths.append(own)
+            file = path.with_stem(f"{path.stem}-{slug(name)}") if several else path
+            write_responses(file, responses_in("chat", turns, every=2))
+            paths.append(file)
         return paths

@@ -97,7 +97,7 @@ class Metric(ABC, Generic[S]):
         return self.score(statistics)
 
     def score_subsets(
-        self, statistics: S, groups: NDArray[np.int64], kept: NDArray[np.bool_]
+        self, statistics: S, groups: NDArray[np.int64], included: NDArray[np.bool_]
     ) -> NDArray[np.float64]:
         """(k,) the value on the union of the kept groups, for each of k choices of groups.
 
@@ -106,18 +106,18 @@ class Metric(ABC, Generic[S]):
         Args:
             statistics: of all responses.
             groups: (responses,) the group of each, 0 to G - 1.
-            kept: (k, G) which groups each choice keeps.
+            included: (k, G) which groups each choice keeps.
         """
-        return np.array([self.score_fast(statistics[chosen[groups]]) for chosen in kept])
+        return np.array([self.score_fast(statistics[chosen[groups]]) for chosen in included])
 
     def jackknife_values(
-        self, statistics: S, groups: NDArray[np.int64], kept: NDArray[np.bool_]
+        self, statistics: S, groups: NDArray[np.int64], included: NDArray[np.bool_]
     ) -> NDArray[np.float64]:
         """(k,) values that show how far other dialogues would move the value.
 
         Those of `score_subsets`, unless leaving responses out moves them at random besides.
         """
-        return self.score_subsets(statistics, groups, kept)
+        return self.score_subsets(statistics, groups, included)
 
     def per_response(self, statistics: S) -> NDArray[np.float64] | None:
         """(responses,) values for paired tests, NaN where an example is left out.
@@ -158,10 +158,10 @@ class SumMetric(Metric[Dense]):
         """The value of responses whose addends sum to (columns,) `sums`; NaN where undefined."""
 
     def score_subsets(
-        self, statistics: Dense, groups: NDArray[np.int64], kept: NDArray[np.bool_]
+        self, statistics: Dense, groups: NDArray[np.int64], included: NDArray[np.bool_]
     ) -> NDArray[np.float64]:
         """(k,) values; every response is added up once."""
-        sums = kept @ sums_by_group(self.addends(statistics), groups, kept.shape[1])
+        sums = included @ sums_by_group(self.addends(statistics), groups, included.shape[1])
         return np.array([self.of_sums(choice) for choice in sums])
 
 

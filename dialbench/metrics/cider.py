@@ -60,22 +60,22 @@ class Cider(Metric[Paired]):
         return statistics.once(_values)
 
     def score_subsets(
-        self, statistics: Paired, groups: NDArray[np.int64], kept: NDArray[np.bool_]
+        self, statistics: Paired, groups: NDArray[np.int64], included: NDArray[np.bool_]
     ) -> NDArray[np.float64]:
         """(k,) values; n-grams are counted once for all choices."""
         there = np.flatnonzero(statistics.owned)
         pairs, groups = statistics[there], groups[there]
-        sizes = kept @ np.bincount(groups, minlength=kept.shape[1])
+        sizes = included @ np.bincount(groups, minlength=included.shape[1])
         weights = 10 / _ORDERS * _penalties(pairs) / pairs.owned[pairs.owners]
-        sums = np.zeros(len(kept))
+        sums = np.zeros(len(included))
         for n in range(1, _ORDERS + 1):
             grams, kinds = _numbered(pairs, n)
-            row, documents = _documents_by_group(grams, kinds, groups, kept.shape[1])
-            for part in _parts(len(kept), len(documents)):
-                squares = _squared_idf(documents, kept[part], sizes[part])
+            row, documents = _documents_by_group(grams, kinds, groups, included.shape[1])
+            for part in _parts(len(included), len(documents)):
+                squares = _squared_idf(documents, included[part], sizes[part])
                 for examples, references, block in _blocks(grams):
                     likeness = _Vectors.of(block, kinds, row, len(documents)).likeness(squares)
-                    counted = kept[part].T[groups[examples][block.owners]]
+                    counted = included[part].T[groups[examples][block.owners]]
                     sums[part] += weights[references] @ np.where(counted, likeness, 0.0)
         return _divided(sums, sizes, otherwise=math.nan)
 
@@ -185,9 +185,9 @@ def _documents_by_group(grams: Paired, kinds: int, groups: Ints, count: int) -> 
     return row, documents
 
 
-def _squared_idf(documents: Floats, kept: NDArray[np.bool_], sizes: Ints) -> Floats:
+def _squared_idf(documents: Floats, included: NDArray[np.bool_], sizes: Ints) -> Floats:
     """(rows, k) where only the kept groups count."""
-    idf: Floats = np.log(np.maximum(sizes, 1)) - np.log(np.maximum(documents @ kept.T, 1))
+    idf: Floats = np.log(np.maximum(sizes, 1)) - np.log(np.maximum(documents @ included.T, 1))
     return idf**2
 
 
@@ -266,9 +266,9 @@ def _terms(texts: Ints, codes: NDArray[np.int32], kinds: int) -> Terms:
 
 def _looked_up(keys: Ints, values: Floats, queries: Ints) -> Floats:
     """(wanted,) the value of each key, 0 where it is not among the ascending `keys`."""
-    place = np.searchsorted(keys, queries)
-    is_known = np.append(keys, -1)[place] == queries
-    return np.where(is_known, np.append(values, 0.0)[place], 0.0)
+    position = np.searchsorted(keys, queries)
+    is_known = np.append(keys, -1)[position] == queries
+    return np.where(is_known, np.append(values, 0.0)[position], 0.0)
 
 
 def _sums(texts: Ints, values: Floats, count: int) -> Floats:

@@ -46,12 +46,12 @@ class FrequencyMetric(Metric[Ragged]):
         return self._of(units.once(_frequencies, self._n), len(units.values))
 
     def score_subsets(
-        self, statistics: Ragged, groups: NDArray[np.int64], kept: NDArray[np.bool_]
+        self, statistics: Ragged, groups: NDArray[np.int64], included: NDArray[np.bool_]
     ) -> NDArray[np.float64]:
         """(k,) values, equal to `score`; n-grams are counted once for all choices."""
         units = self.units(statistics)
-        tokens = kept @ np.bincount(groups, units.lengths, kept.shape[1]).astype(np.int64)
-        frequencies = units.once(_frequencies_of_subsets, self._n, groups, kept)
+        tokens = included @ np.bincount(groups, units.lengths, included.shape[1]).astype(np.int64)
+        frequencies = units.once(_frequencies_of_subsets, self._n, groups, included)
         return np.array(
             [self._of(*each) for each in zip(frequencies, tokens.tolist(), strict=True)]
         )
@@ -75,12 +75,12 @@ def _frequencies(texts: Ragged, n: int) -> Frequencies:
 
 
 def _frequencies_of_subsets(
-    texts: Ragged, n: int, groups: NDArray[np.int64], kept: NDArray[np.bool_]
+    texts: Ragged, n: int, groups: NDArray[np.int64], included: NDArray[np.bool_]
 ) -> list[Frequencies]:
     """Of the texts of the kept groups, for each of the (k, groups) choices."""
-    rows, times = _counts_by_group(texts, n, groups, kept.shape[1])
+    rows, times = _counts_by_group(texts, n, groups, included.shape[1])
     step = max(1, _CELLS // max(1, len(times)))
-    blocks = (kept[start : start + step] @ rows.T for start in range(0, len(kept), step))
+    blocks = (included[start : start + step] @ rows.T for start in range(0, len(included), step))
     return [_tallied(counts.astype(np.int64), times) for block in blocks for counts in block]
 
 

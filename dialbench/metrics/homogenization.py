@@ -43,26 +43,28 @@ class Homogenization(Metric[Ragged]):
         # Whole numbers, by the lengths of both: the same for every order of the responses.
         lengths, kinds = np.unique(-np.sort(-statistics.lengths), return_inverse=True)
         sums = np.zeros((len(lengths), len(lengths)), np.int64)
-        for place, common in _common_with_longer(statistics[_longest_first(statistics)]):
-            row = np.bincount(kinds[:place], common, len(lengths))
-            sums[kinds[place]] += row.astype(np.int64)
+        for position, common in _common_with_longer(statistics[_longest_first(statistics)]):
+            row = np.bincount(kinds[:position], common, len(lengths))
+            sums[kinds[position]] += row.astype(np.int64)
         both = lengths[:, None] + lengths
         shares = np.divide(2 * sums, both, out=np.zeros(sums.shape), where=both > 0)
         return math.fsum(shares.ravel()) / (count * (count - 1) / 2)
 
-    def score_subsets(self, statistics: Ragged, groups: Counts, kept: NDArray[np.bool_]) -> Floats:
+    def score_subsets(
+        self, statistics: Ragged, groups: Counts, included: NDArray[np.bool_]
+    ) -> Floats:
         """(k,) the value on each union of groups, from the sums over pairs of groups."""
         order = _longest_first(statistics)
-        texts, owners, size = statistics[order], groups[order], kept.shape[1]
+        texts, owners, size = statistics[order], groups[order], included.shape[1]
         sums = np.zeros((size, size))
-        for place, common in _common_with_longer(texts):
-            both = texts.lengths[:place] + texts.lengths[place]
-            shares = np.divide(2.0 * common, both, out=np.zeros(place), where=both > 0)
-            sums[owners[place]] += np.bincount(owners[:place], shares, size)
-        counts = kept @ np.bincount(groups, minlength=size)
-        totals = ((kept @ sums) * kept).sum(axis=1)
+        for position, common in _common_with_longer(texts):
+            both = texts.lengths[:position] + texts.lengths[position]
+            shares = np.divide(2.0 * common, both, out=np.zeros(position), where=both > 0)
+            sums[owners[position]] += np.bincount(owners[:position], shares, size)
+        counts = included @ np.bincount(groups, minlength=size)
+        totals = ((included @ sums) * included).sum(axis=1)
         pairs = counts * (counts - 1) / 2
-        values = np.divide(totals, pairs, out=np.full(len(kept), np.nan), where=pairs > 0)
+        values = np.divide(totals, pairs, out=np.full(len(included), np.nan), where=pairs > 0)
         return np.asarray(values)
 
     def reason(self, statistics: Ragged) -> str:
@@ -90,14 +92,14 @@ def _common_with_longer(texts: Ragged) -> Iterator[tuple[int, Counts]]:
     reach = np.searchsorted(-lengths, -np.arange(lengths.max(initial=0)), side="left")
     columns = [texts.values[starts[:count] + k] for k, count in enumerate(reach.tolist())]
     kinds = int(texts.values.max(initial=0)) + 1
-    for place in range(1, len(texts)):
-        pattern = texts.values[starts[place] : starts[place] + lengths[place]]
+    for position in range(1, len(texts)):
+        pattern = texts.values[starts[position] : starts[position] + lengths[position]]
         words = _masks(pattern, kinds)
-        state = np.full((len(words), place), _FULL)
+        state = np.full((len(words), position), _FULL)
         for column in columns:
             held = state[:, : len(column)]
-            held[:] = _advanced(held, words.take(column[:place], axis=1) & held)
-        yield place, (state.size * _BITS) // place - _set_bits(state)
+            held[:] = _advanced(held, words.take(column[:position], axis=1) & held)
+        yield position, (state.size * _BITS) // position - _set_bits(state)
 
 
 def _masks(pattern: NDArray[np.int32], kinds: int) -> Words:

@@ -48,26 +48,28 @@ def mtld(texts: Ragged) -> float:
 
 
 def mtld_of_groups(
-    texts: Ragged, groups: NDArray[np.int64], kept: NDArray[np.bool_]
+    texts: Ragged, groups: NDArray[np.int64], included: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
     """(k,) MTLD of the factors of all texts that lie in the kept groups, by their middle tokens.
 
     Args:
         texts: with at least one token.
         groups: (texts,) the group of each, 0 to G - 1.
-        kept: (k, G) which groups each choice keeps.
+        included: (k, G) which groups each choice keeps.
 
     Returns:
         NaN for a choice without a factor.
     """
-    values = np.zeros(len(kept))
+    values = np.zeros(len(included))
     for factors in texts.once(both_ways):
         owners = groups[np.searchsorted(texts.offsets, factors.middles, side="right") - 1]
         tokens, counts = (
-            kept @ np.bincount(owners, each, kept.shape[1])
+            included @ np.bincount(owners, each, included.shape[1])
             for each in (factors.lengths, factors.parts)
         )
-        values += np.divide(tokens, counts, out=np.full(len(kept), np.nan), where=counts > 0) / 2
+        values += (
+            np.divide(tokens, counts, out=np.full(len(included), np.nan), where=counts > 0) / 2
+        )
     return values
 
 
@@ -101,8 +103,10 @@ def _factor(tokens: NDArray[np.int32], start: int) -> tuple[int, float]:
     """
     types: set[int] = set()
     add, size = types.add, _NEAR
-    for place in range(start, len(tokens), size):
-        for length, token in enumerate(tokens[place : place + size].tolist(), place - start + 1):
+    for position in range(start, len(tokens), size):
+        for length, token in enumerate(
+            tokens[position : position + size].tolist(), position - start + 1
+        ):
             if token not in types:
                 add(token)
             elif len(types) / length <= _THRESHOLD:
@@ -142,23 +146,23 @@ class Windows:
         types = texts.once(types_in_windows, window)
         self._before = np.concatenate([np.zeros(1, np.int64), np.cumsum(types, dtype=np.int64)])
 
-    def mean(self, kept: Ints) -> float:
+    def mean(self, included: Ints) -> float:
         """The mean of types / tokens over the windows of the (runs, 2) kept runs, joined."""
-        size = int(np.diff(kept).sum())
+        size = int(np.diff(included).sum())
         if size < self._window:
-            return len(np.unique(self._tokens[_places(kept)])) / size if size else math.nan
-        start, stop = kept[np.diff(kept)[:, 0] >= self._window].T
+            return len(np.unique(self._tokens[_places(included)])) / size if size else math.nan
+        start, stop = included[np.diff(included)[:, 0] >= self._window].T
         within = self._before[stop - self._window + 1] - self._before[start]
         windows = size - self._window + 1
-        return (int(within.sum()) + self._across(kept)) / (self._window * windows)
+        return (int(within.sum()) + self._across(included)) / (self._window * windows)
 
-    def _across(self, kept: Ints) -> int:
+    def _across(self, included: Ints) -> int:
         """Types of all windows that hold the end of one run and the start of another.
 
         Only tokens less than a window from either are read; between them lie breaks.
         """
         more = self._window - 1
-        start, stop = kept.T
+        start, stop = included.T
         head = np.minimum(start + more, stop)
         tail = np.maximum(stop - more, head)
         pieces = np.stack([start, head, tail, stop], axis=1).reshape(-1, 2)

@@ -70,7 +70,7 @@ class Mtld(_Joined):
         return mtld(statistics) if len(statistics.values) else math.nan
 
     def jackknife_values(
-        self, statistics: Ragged, groups: NDArray[np.int64], kept: NDArray[np.bool_]
+        self, statistics: Ragged, groups: NDArray[np.int64], included: NDArray[np.bool_]
     ) -> NDArray[np.float64]:
         """(k,) values; a group that is left out takes along the factors whose middle it holds.
 
@@ -78,8 +78,8 @@ class Mtld(_Joined):
         and more than other dialogues do.
         """
         if len(statistics.values) < _FEWEST_FACTORS * self.score(statistics):
-            return np.full(len(kept), np.nan)
-        return mtld_of_groups(statistics, groups, kept)
+            return np.full(len(included), np.nan)
+        return mtld_of_groups(statistics, groups, included)
 
 
 class Mattr(_Joined):
@@ -111,11 +111,11 @@ class Mattr(_Joined):
         return float(sum(shares) / len(types))
 
     def score_subsets(
-        self, statistics: Ragged, groups: NDArray[np.int64], kept: NDArray[np.bool_]
+        self, statistics: Ragged, groups: NDArray[np.int64], included: NDArray[np.bool_]
     ) -> NDArray[np.float64]:
         """(k,) values; only windows near responses left out are counted again."""
         windows = Windows(statistics, self._window)
-        return np.array([windows.mean(runs(statistics, chosen[groups])) for chosen in kept])
+        return np.array([windows.mean(runs(statistics, chosen[groups])) for chosen in included])
 
 
 METRICS = (

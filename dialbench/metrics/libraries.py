@@ -134,10 +134,10 @@ class BertScore(MeanMetric):
         scores = np.where(np.diff(texts.reference_offsets) > 0, 0.0, np.nan)
         references = _filled_references(texts)
         filled = np.flatnonzero(texts.responses.lengths).tolist()
-        places = [place for place in filled if references[place]]
+        places = [index for index in filled if references[index]]
         if places:
-            responses = [texts.response_texts[place] for place in places]
-            scores[places] = self._model.f1(responses, [references[place] for place in places])
+            responses = [texts.response_texts[index] for index in places]
+            scores[places] = self._model.f1(responses, [references[index] for index in places])
         return scores
 
     def undefined_reason(self) -> str:
@@ -160,10 +160,10 @@ class MauveModel(LibraryModel):
         ]
         # The library draws its progress there.
         with contextlib.redirect_stderr(io.StringIO()):
-            found = featurize_tokens_from_model(
+            features = featurize_tokens_from_model(
                 self._model, [text["input_ids"] for text in tokens], _BATCH
             )
-        return np.asarray(found.double().numpy())
+        return np.asarray(features.double().numpy())
 
     @cached_property
     def _model(self) -> Any:
@@ -212,7 +212,7 @@ class Mauve(Metric[Dense]):
         if self._model is None or not len(places):
             return Dense(np.full((len(texts), 1), np.nan))
         response_features = self._model.features(
-            [texts.response_texts[place] for place in places.tolist()]
+            [texts.response_texts[index] for index in places.tolist()]
         )
         reference_features = self._model.features(
             [texts.reference_texts[first] for first in owned[places].tolist()]
@@ -238,10 +238,10 @@ class Mauve(Metric[Dense]):
         return math.nan
 
     def score_subsets(
-        self, statistics: Dense, groups: NDArray[np.int64], kept: NDArray[np.bool_]
+        self, statistics: Dense, groups: NDArray[np.int64], included: NDArray[np.bool_]
     ) -> Floats:
         """(k,) NaN, as `score_fast`."""
-        return np.full(len(kept), np.nan)
+        return np.full(len(included), np.nan)
 
     def count(self, statistics: Dense) -> int:
         """How many responses are counted."""

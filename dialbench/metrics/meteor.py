@@ -52,13 +52,13 @@ class Meteor(MeanMetric):
         words = _words(texts, self._wordnet)
         references = texts.references.lists()
         scores = np.full(len(texts), np.nan)
-        for place, (response, count) in enumerate(
+        for position, (response, count) in enumerate(
             zip(texts.responses.lists(), np.diff(texts.reference_offsets).tolist(), strict=True)
         ):
             words_of_response = [words[number] for number in response]
             for _ in range(count):
                 other = [words[number] for number in next(references)]
-                scores[place] = np.fmax(scores[place], _meteor(words_of_response, other))
+                scores[position] = np.fmax(scores[position], _meteor(words_of_response, other))
         return scores
 
     def undefined_reason(self) -> str:
@@ -109,55 +109,60 @@ def _meteor(response: Sequence[_Word], reference: Sequence[_Word]) -> float:
 
 def _align(response: Sequence[_Word], reference: Sequence[_Word]) -> list[tuple[int, int]]:
     """Pairs of places that match: first by form, what is left by stem, then by synonym."""
-    own, other = list(range(len(response))), list(range(len(reference)))
-    pairs = _match(own, other, [w.form for w in response], [w.form for w in reference])
-    if own and other:
-        pairs += _match(own, other, [w.stem for w in response], [w.stem for w in reference])
-    if own and other:
-        pairs += _match_synonyms(own, other, response, reference)
+    left, right = list(range(len(response))), list(range(len(reference)))
+    pairs = _match(left, right, [w.form for w in response], [w.form for w in reference])
+    if left and right:
+        pairs += _match(left, right, [w.stem for w in response], [w.stem for w in reference])
+    if left and right:
+        pairs += _match_synonyms(left, right, response, reference)
     return sorted(pairs)
 
 
 def _match(
-    own: list[int], other: list[int], own_keys: Sequence[Hashable], other_keys: Sequence[Hashable]
+    left: list[int],
+    right: list[int],
+    response_keys: Sequence[Hashable],
+    reference_keys: Sequence[Hashable],
 ) -> list[tuple[int, int]]:
     """Matches equal keys from the end, each with the last place still free, as nltk does.
 
-    Matched places are taken out of `own` and `other`.
+    Matched places are taken out of `left` and `right`.
     """
     free = defaultdict(list)
-    for place in other:
-        free[other_keys[place]].append(place)
+    for position in right:
+        free[reference_keys[position]].append(position)
     pairs = [
-        (place, free[own_keys[place]].pop()) for place in reversed(own) if free.get(own_keys[place])
+        (position, free[response_keys[position]].pop())
+        for position in reversed(left)
+        if free.get(response_keys[position])
     ]
-    _take_out(pairs, own, other)
+    _remove_matched(pairs, left, right)
     return pairs
 
 
 def _match_synonyms(
-    own: list[int], other: list[int], response: Sequence[_Word], reference: Sequence[_Word]
+    left: list[int], right: list[int], response: Sequence[_Word], reference: Sequence[_Word]
 ) -> list[tuple[int, int]]:
     """Matches from the end with the last free place that holds a synonym."""
-    left = list(other)
-    stems = {reference[place].stem for place in left}
+    free = list(right)
+    stems = {reference[position].stem for position in free}
     pairs = []
-    for place in reversed(own):
-        synonyms = response[place].synonyms
+    for position in reversed(left):
+        synonyms = response[position].synonyms
         if synonyms.isdisjoint(stems):
             continue
-        match = next((p for p in reversed(left) if reference[p].stem in synonyms), None)
+        match = next((p for p in reversed(free) if reference[p].stem in synonyms), None)
         if match is not None:
-            left.remove(match)
-            pairs.append((place, match))
+            free.remove(match)
+            pairs.append((position, match))
     return pairs
 
 
-def _take_out(pairs: list[tuple[int, int]], own: list[int], other: list[int]) -> None:
+def _remove_matched(pairs: list[tuple[int, int]], left: list[int], right: list[int]) -> None:
     if pairs:
-        gone, taken = (set(places) for places in zip(*pairs, strict=True))
-        own[:] = [place for place in own if place not in gone]
-        other[:] = [place for place in other if place not in taken]
+        used_response, used_reference = (set(places) for places in zip(*pairs, strict=True))
+        left[:] = [position for position in left if position not in used_response]
+        right[:] = [position for position in right if position not in used_reference]
 
 
 def _chunks(pairs: Sequence[tuple[int, int]]) -> int:

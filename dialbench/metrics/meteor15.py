@@ -76,7 +76,7 @@ class MeteorProgram:
         counts = np.zeros((len(texts), _COUNTS))
         counts[np.diff(texts.reference_offsets) == 0] = np.nan
         cases = dict(enumerate(_cases(texts)))
-        asked = {place: case for place, case in cases.items() if case[1]}
+        asked = {index: case for index, case in cases.items() if case[1]}
         if asked:
             counts[list(asked)] = np.array(list(self._answers(asked.values())))
         return counts
@@ -230,8 +230,8 @@ def _cases(texts: Texts) -> Iterator[Case]:
     for response, count in zip(
         texts.responses.lists(), np.diff(texts.reference_offsets), strict=True
     ):
-        own = [_joined(words, next(references)) for _ in range(count)]
-        yield _joined(words, response), list(filter(None, own))
+        joined = [_joined(words, next(references)) for _ in range(count)]
+        yield _joined(words, response), list(filter(None, joined))
 
 
 def _joined(words: list[str], numbers: list[int]) -> str:

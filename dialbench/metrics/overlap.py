@@ -166,10 +166,10 @@ def _reference_counts(
     of_reference = np.repeat(np.arange(len(texts.references)), ngram_counts(texts.references, n))
     pairs, count = np.unique(of_reference * kinds + codes, return_counts=True)
     reference_codes = texts.owners[pairs // kinds] * kinds + pairs % kinds
-    place = np.searchsorted(keys, reference_codes)
-    matches = np.flatnonzero(np.append(keys, -1)[place] == reference_codes)
+    position = np.searchsorted(keys, reference_codes)
+    matches = np.flatnonzero(np.append(keys, -1)[position] == reference_codes)
     most = np.zeros(len(keys), np.int64)
-    np.maximum.at(most, place[matches], count[matches])
+    np.maximum.at(most, position[matches], count[matches])
     return most
 
 
@@ -242,11 +242,11 @@ def _ngram_f1(responses: Ragged, references: Ragged, n: int) -> NDArray[np.float
 
 def _f1(
     common: NDArray[np.floating] | NDArray[np.int64],
-    own: NDArray[np.int64],
-    other: NDArray[np.int64],
+    count: NDArray[np.int64],
+    other_count: NDArray[np.int64],
 ) -> NDArray[np.float64]:
-    """Harmonic mean of common / own and common / other; 0 where nothing is common."""
-    both = own + other
+    """Harmonic mean of common / count and common / other count; 0 where nothing is common."""
+    both = count + other_count
     return np.asarray(np.divide(2.0 * common, both, out=np.zeros(len(both)), where=both > 0))
 
 

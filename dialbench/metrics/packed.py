@@ -131,8 +131,8 @@ class Shard:
     def __getitem__(self, index: NDArray[np.intp]) -> Shard:
         return replace(
             self,
-            ids=[self.ids[place] for place in index],
-            dialogues=[self.dialogues[place] for place in index],
+            ids=[self.ids[row] for row in index],
+            dialogues=[self.dialogues[row] for row in index],
             texts=self.texts[index],
             numbers={name: statistics[index] for name, statistics in self.numbers.items()},
         )

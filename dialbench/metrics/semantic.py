@@ -103,11 +103,11 @@ class SentenceModel:
     def _vectors(self, texts: Sequence[str]) -> Floats:
         if not texts:
             return np.zeros((0, self.size))
-        different, place = np.unique(np.array(texts, dtype=object), return_inverse=True)
+        different, inverse = np.unique(np.array(texts, dtype=object), return_inverse=True)
         vectors = np.asarray(self._encode(different.tolist()), np.float64)
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         units: Floats = np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0)
-        return units[place]
+        return units[inverse]
 
 
 class _Encoder:
@@ -254,15 +254,15 @@ class Vendi(OfSentences):
         return _effective_number(vectors.T @ vectors, len(vectors))
 
     def score_subsets(
-        self, statistics: Dense, groups: NDArray[np.int64], kept: NDArray[np.bool_]
+        self, statistics: Dense, groups: NDArray[np.int64], included: NDArray[np.bool_]
     ) -> Floats:
         """(k,) values; the products of vectors are added up once by group."""
         there = self._there(statistics)
         vectors, groups = statistics.values[there], groups[there]
-        parts = [vectors[groups == group] for group in range(kept.shape[1])]
+        parts = [vectors[groups == group] for group in range(included.shape[1])]
         sums = np.stack([part.T @ part for part in parts])
-        sizes = kept @ np.array([len(part) for part in parts])
-        each = zip(kept, sizes.tolist(), strict=True)
+        sizes = included @ np.array([len(part) for part in parts])
+        each = zip(included, sizes.tolist(), strict=True)
         return np.array([_effective_number(sums[rows].sum(axis=0), size) for rows, size in each])
 
     def count(self, statistics: Dense) -> int:

@@ -136,12 +136,14 @@ class SelfBleu(Metric[Ragged]):
         values = bleu_against_others(statistics, np.zeros(len(statistics), np.int64), self._n)
         return math.fsum(values) / len(values)
 
-    def score_subsets(self, statistics: Ragged, groups: Counts, kept: NDArray[np.bool_]) -> Floats:
+    def score_subsets(
+        self, statistics: Ragged, groups: Counts, included: NDArray[np.bool_]
+    ) -> Floats:
         """(k,) values; only responses whose matches leave with others are scored again."""
         if len(statistics) < 2:
-            return np.full(len(kept), np.nan)
-        unions = _Unions.of(statistics, groups, kept.shape[1], self._n)
-        return np.array([unions.mean(chosen) for chosen in kept])
+            return np.full(len(included), np.nan)
+        unions = _Unions.of(statistics, groups, included.shape[1], self._n)
+        return np.array([unions.mean(chosen) for chosen in included])
 
     def reason(self, statistics: Ragged) -> str:
         """Why nothing can be compared."""
@@ -190,22 +192,22 @@ def _closest_of_others(lengths: Counts, groups: Counts) -> Counts:
     """
     start = groups * 3 * (lengths.max() + 1)
     places = lengths + start
-    known, place, count = np.unique(places, return_inverse=True, return_counts=True)
-    return np.asarray(_nearest(known, count)[place] - start)
+    occurring, inverse, count = np.unique(places, return_inverse=True, return_counts=True)
+    return np.asarray(_nearest(occurring, count)[inverse] - start)
 
 
-def _nearest(known: Counts, count: Counts) -> Counts:
+def _nearest(occurring: Counts, count: Counts) -> Counts:
     """(lengths,) the closest length of another text, the shorter of two equally close.
 
     Args:
-        known: the lengths of all texts, ascending.
+        occurring: the lengths of all texts, ascending.
         count: (lengths,) how many texts have each.
     """
     far = np.iinfo(np.int64).max // 4
-    below = np.append(-far, known[:-1])
-    above = np.append(known[1:], far)
-    nearest = np.where(known - below <= above - known, below, above)
-    return np.where(count > 1, known, nearest)
+    below = np.append(-far, occurring[:-1])
+    above = np.append(occurring[1:], far)
+    nearest = np.where(occurring - below <= above - occurring, below, above)
+    return np.where(count > 1, occurring, nearest)
 
 
 @dataclass(frozen=True)
@@ -276,9 +278,9 @@ class _Unions:
 
 def _table(count: Counts) -> Counts:
     """(longest + 1,) the closest length of another text, where `count` texts have each length."""
-    known = np.flatnonzero(count)
+    occurring = np.flatnonzero(count)
     closest = np.zeros(len(count), np.int64)
-    closest[known] = _nearest(known, count[known])
+    closest[occurring] = _nearest(occurring, count[occurring])
     return closest
 
 

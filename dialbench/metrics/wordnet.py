@@ -205,7 +205,7 @@ def table_of(wordnet: WordNet) -> bytes:
     """What `SynonymTable` reads; senses without a one-word lemma are left out."""
     blocks = []
     for part in wordnet.parts.values():
-        numbers = {number for own in part.senses.values() for number in own}
+        numbers = {number for numbers_of_word in part.senses.values() for number in numbers_of_word}
         senses = {frozenset(part.lemmas(number)) for number in numbers}
         with_a_word = (sense for sense in senses if any("_" not in lemma for lemma in sense))
         irregular = (f"{form} {' '.join(bases)}" for form, bases in part.irregular.items())

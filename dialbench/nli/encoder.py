@@ -112,7 +112,7 @@ _OUTSIDE = {
 
 def library_name(name: str) -> str:
     """What a file of the library calls a parameter of ours."""
-    *place, part, kind = name.split(".")
-    if not place:
+    *path, part, kind = name.split(".")
+    if not path:
         return f"{_OUTSIDE[part]}.{kind}"
-    return f"encoder.layer.{place[1]}.{_NAMES[part]}.{kind}"
+    return f"encoder.layer.{path[1]}.{_NAMES[part]}.{kind}"

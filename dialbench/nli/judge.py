@@ -106,7 +106,7 @@ def order_of(labels: dict[int, str], *, where: str) -> list[int]:
         InputError: they are not three, or are not called so.
     """
     places = [
-        [place for place, label in labels.items() if label.lower().startswith(stem)]
+        [index for index, label in labels.items() if label.lower().startswith(stem)]
         for stem in ("entail", "neutral", "contradict")
     ]
     if len(labels) != len(LABELS) or any(len(indices) != 1 for indices in places):
@@ -124,10 +124,10 @@ def require_sane(judge: Judge, *, where: str) -> None:
     for (premise, hypothesis, label), probabilities in zip(
         KNOWN, probabilities_of_pairs, strict=True
     ):
-        said = LABELS[int(probabilities.argmax())]
-        if said != label:
+        verdict = LABELS[int(probabilities.argmax())]
+        if verdict != label:
             raise InputError(
-                f"the model calls {premise!r} and {hypothesis!r} {said}, not {label}",
+                f"the model calls {premise!r} and {hypothesis!r} {verdict}, not {label}",
                 where=where,
                 hint="It is no NLI model, or the labels in its config.json are in a wrong order.",
             )

@@ -68,8 +68,8 @@ def methods(tables: Sequence[Table], systems: Iterable[str]) -> str:
     cited: dict[str, _Entry] = {}
 
     def cite(entries: Iterable[_Entry]) -> str:
-        found = {entry.key: cited.setdefault(entry.key, entry) for entry in entries}
-        return rf"~\citep{{{','.join(found)}}}" if found else ""
+        cited_here = {entry.key: cited.setdefault(entry.key, entry) for entry in entries}
+        return rf"~\citep{{{','.join(cited_here)}}}" if cited_here else ""
 
     sentences = [_scored(tables, sources, cite)]
     for test in dict.fromkeys(test for table in tables for test in table.tests):

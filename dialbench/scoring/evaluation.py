@@ -107,7 +107,7 @@ def _score(
     together = dialogues.blocks if metric.ordered else dialogues.groups
     left_out = Jackknife.of(
         value,
-        lambda kept: metric.jackknife_values(statistics, together, kept),
+        lambda included: metric.jackknife_values(statistics, together, included),
         together,
         interacting=metric.interacting,
     )

@@ -167,10 +167,10 @@ def _one_hot(ratings: ArrayLike) -> NDArray[np.float64]:
     # NaN is the one value that differs from itself.
     missing = np.array([judgement is None or judgement != judgement for judgement in table.ravel()])
     places = np.flatnonzero(~missing)
-    names = sorted({table.ravel()[place] for place in places})
-    number = {name: place for place, name in enumerate(names)}
+    names = sorted({table.ravel()[cell] for cell in places})
+    number = {name: cell for cell, name in enumerate(names)}
     judgements = np.zeros((table.size, len(names)))
-    judgements[places, [number[table.ravel()[place]] for place in places]] = 1
+    judgements[places, [number[table.ravel()[cell]] for cell in places]] = 1
     return judgements.reshape(*table.shape, len(names))
 
 

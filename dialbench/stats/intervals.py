@@ -261,8 +261,8 @@ class _Scale:
                 return np.log(x - self.low) - np.log(self.high - x)
             return np.log(x - self.low) if np.isfinite(self.low) else x
 
-    def back(self, place: float) -> float:
+    def back(self, transformed: float) -> float:
         """The value at a place of the scale."""
         if np.isfinite(self.low) and np.isfinite(self.high):
-            return float(self.low + (self.high - self.low) / (1 + np.exp(-place)))
-        return float(self.low + np.exp(place)) if np.isfinite(self.low) else place
+            return float(self.low + (self.high - self.low) / (1 + np.exp(-transformed)))
+        return float(self.low + np.exp(transformed)) if np.isfinite(self.low) else transformed

@@ -255,7 +255,7 @@ class TestPositions:
         """The scores of one head, a bias at a time (section 2.7 and the released code)."""
         model, batch = ready("dialogved-no-latent[token_rpe=true,turn_rpe=true]")
         tokens = surround(batch.source, model.around)[1:2]
-        x = model.place(tokens)
+        x = model.embed_context(tokens)
         seen = tokens.ne(PAD)[:, None, None]
         plan = model.distances(tokens, seen)
         attention = model.encoder[0].attention

@@ -178,10 +178,10 @@ class TestSteps:
     @pytest.mark.parametrize("step", [0, 1, 2])
     def test_each_changes_its_own_parameters_alone(self, trainer, monkeypatch, step, optimiser):
         made = trainer(optimiser=optimiser, nets_rate=1e-2, critic_rate=1e-2, warmup=0)
-        take = AlternatingTrainer._take
+        take = AlternatingTrainer._step_of
         monkeypatch.setattr(
             AlternatingTrainer,
-            "_take",
+            "_step_of",
             lambda self, number, *rest: take(self, number, *rest) if number == step else None,
         )
         made.model.train()
@@ -203,7 +203,7 @@ class TestSteps:
 
     def test_the_critic_is_asked_as_often_as_the_option_says(self, trainer, monkeypatch):
         made, steps = trainer(critic_steps=3), []
-        monkeypatch.setattr(AlternatingTrainer, "_take", lambda self, n, *rest: steps.append(n))
+        monkeypatch.setattr(AlternatingTrainer, "_step_of", lambda self, n, *rest: steps.append(n))
         made.model.train()
         made._update(torch.arange(8).numpy())
         assert steps == [0, 1, 2, 2, 2]

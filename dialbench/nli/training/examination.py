@@ -184,9 +184,9 @@ def _with_commonplaces(
     dialogues: dict[str, list[str]] = {}
     for example in examples:
         dialogues.setdefault(example.dialogue_id, []).append(example.references[0])
-    if said := commonplaces(dialogues.values()):
-        replies = ((example, dice.choice(said)) for example in drawn)
-        yield from ((e, reply) for e, reply in replies if reply not in map(untokenized, e.context))
+    if replies := commonplaces(dialogues.values()):
+        pairs = ((example, dice.choice(replies)) for example in drawn)
+        yield from ((e, reply) for e, reply in pairs if reply not in map(untokenized, e.context))
 
 
 def _alone(name: str, judge: Judge, pairs: Sequence[tuple[str, str]]) -> Level:

@@ -100,8 +100,8 @@ class Training:
         self.model = model.eval()
         self.parameters = [p for p in model.parameters() if p.requires_grad]
         self.optimiser = torch.optim.Adam(self.parameters, lr=settings.learning_rate, fused=True)
-        given = {"settings": asdict(settings), "pairs": list(pairs)}
-        self.identity = fingerprint_of(given | {"start": checkpoint.digest(learned(model))})
+        work = {"settings": asdict(settings), "pairs": list(pairs)}
+        self.identity = fingerprint_of(work | {"start": checkpoint.digest(learned(model))})
         self.step = 0
 
     def fit(self, tell: Callable[[Progress], None]) -> dict[str, Tensor]:
@@ -147,10 +147,10 @@ class Training:
         length = max(len(ids) for ids, _, _ in rows)
         ids = torch.full((len(rows), length), self.pad)
         types, mask = torch.zeros_like(ids), torch.zeros_like(ids)
-        for place, (own, kinds, _) in enumerate(rows):
-            ids[place, : len(own)] = torch.tensor(own)
-            types[place, : len(own)] = torch.tensor(kinds)
-            mask[place, : len(own)] = 1
+        for row, (tokens, kinds, _) in enumerate(rows):
+            ids[row, : len(tokens)] = torch.tensor(tokens)
+            types[row, : len(tokens)] = torch.tensor(kinds)
+            mask[row, : len(tokens)] = 1
         inputs = {"input_ids": ids, "token_type_ids": types, "attention_mask": mask}
         return inputs, torch.tensor([label for _, _, label in rows])
 

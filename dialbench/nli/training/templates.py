@@ -78,8 +78,8 @@ def states(_: Sequence[str], dice: random.Random) -> Iterator[Pair]:
     """A state, its opposite, both denied, and another state."""
     while True:
         subject = f"{dice.choice(('The', 'This', 'Every', 'My'))} {dice.choice(_ACTORS)} is"
-        own, others = dice.sample(_STATES, 2)
-        one, other = dice.sample(own, 2)
+        state, others = dice.sample(_STATES, 2)
+        one, other = dice.sample(state, 2)
         yield Pair(f"{subject} {one}.", f"{subject} {other}.", CONTRADICTION)
         yield Pair(f"{subject} {one}.", f"{subject} not {other}.", ENTAILMENT)
         yield Pair(f"{subject} {one}.", f"{subject} not {one}.", CONTRADICTION)
