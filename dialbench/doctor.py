@@ -9,32 +9,43 @@ from contextlib import suppress
 from pathlib import Path
 
 from dialbench.errors import DialbenchError, InputError
+from dialbench.extras import EXTRAS, PURPOSES, are_installed, install_command
+from dialbench.metrics.entailment import NO_JUDGE
 from dialbench.systems import Registry
 
-_PACKAGES = ("torch", "numpy", "scipy", "nltk", "lexicalrichness", "gensim", "safetensors")
+_CORE = ("numpy", "scipy", "nltk", "safetensors")
 
 
 def doctor(data: Path | None = None) -> tuple[str, bool]:
     """What is installed and found here, and whether the demo run can work.
 
     Returns:
-        Lines for people, and False if something that every run needs is missing.
+        Lines for people, and False if an installed system is broken. Each line of something
+        missing ends with what brings it.
     """
     lines = [f"python {platform.python_version()} on {platform.platform()}"]
-    healthy = True
-    for package in _PACKAGES:
-        try:
-            lines.append(f"ok       {package} {importlib.metadata.version(package)}")
-        except importlib.metadata.PackageNotFoundError:
-            healthy = False
-            lines.append(f"missing  {package}: pip install {package}")
-    lines.extend([*_device_lines(), *_corpus_lines(data), _wordnet_line(data), _judge_line()])
+    lines.extend([*_package_lines(), *_corpus_lines(data), _wordnet_line(data), _judge_line()])
     broken = _broken_systems()
     lines.extend(f"broken   system {name}: {reason}" for name, reason in broken.items())
-    return "\n".join(lines), healthy and not broken
+    return "\n".join(lines), not broken
+
+
+def _package_lines() -> Iterable[str]:
+    yield from (f"ok       {name} {importlib.metadata.version(name)}" for name in _CORE)
+    distributions = importlib.metadata.packages_distributions()
+    for module, extra in EXTRAS.items():
+        if are_installed(module):
+            name = distributions[module][0]
+            yield f"ok       {name} {importlib.metadata.version(name)}"
+        else:
+            yield f"missing  {module}, for {PURPOSES[extra]}: {install_command(extra)}"
+    if are_installed("torch"):
+        yield from _device_lines()
 
 
 def _broken_systems() -> dict[str, str]:
+    if not are_installed("torch"):  # most would need it; that has its line
+        return {}
     registry = Registry()
     for name in registry.names():
         with suppress(InputError):
@@ -55,7 +66,10 @@ def _corpus_lines(data: Path | None) -> Iterable[str]:
     from dialbench.files.folders import data_folder
 
     folder = data_folder(data)
-    yield f"{'ok' if folder.is_dir() else 'missing':<8} data folder {folder}"
+    if folder.is_dir():
+        yield f"ok       data folder {folder}"
+    else:
+        yield f"missing  data folder {folder}: name one with --data DIR"
     for name in base.names():
         try:
             corpus = base.load_corpus(name, data=data)
@@ -75,11 +89,12 @@ def _wordnet_line(data: Path | None) -> str:
 
 
 def _judge_line() -> str:
-    from dialbench.nli.embedded import MISSING
+    if not are_installed("torch", "transformers"):
+        return f"missing  judge of ue: {NO_JUDGE}"
     from dialbench.nli.loading import find
 
     try:
         judge = find(None)
     except DialbenchError as error:
         return f"missing  judge of ue: {error.message}"
-    return f"ok       judge of ue: {judge.name}" if judge else f"missing  judge of ue: {MISSING}"
+    return f"ok       judge of ue: {judge.name}" if judge else f"missing  judge of ue: {NO_JUDGE}"

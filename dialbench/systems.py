@@ -11,7 +11,7 @@ import importlib.util
 import re
 import sys
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any
 
 from dialbench.adapter import Adapter, Card
 from dialbench.errors import InputError, UnknownName, first_line
+from dialbench.extras import explain_import_error
 from dialbench.options import (
     check_option_value,
     parse_options,
@@ -135,6 +136,11 @@ class Registry:
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # a package may call exit() where it is imported
+                if isinstance(error, ModuleNotFoundError) and (
+                    fault := explain_import_error(error, where=f"{where} {name}")
+                ):
+                    self.broken[name] = f"{fault.what}. {fault.hint}"
+                    raise fault from None
                 reason = f"{type(error).__name__}: {first_line(error)}"
                 self.broken[name] = reason
                 raise InputError(
@@ -224,6 +230,14 @@ class Registry:
             ) from error
         for adapter in adapters:
             self._classes[adapter.name] = adapter
+
+
+def skip_warnings(reasons: Mapping[str, str]) -> Iterator[str]:
+    """A line for each reason why systems are left out, with their names."""
+    for reason in dict.fromkeys(reasons.values()):
+        names = [name for name, why in reasons.items() if why == reason]
+        verb = "is" if len(names) == 1 else "are"
+        yield f"warning: {', '.join(names)} {verb} skipped: {reason}"
 
 
 def _require_declarations(adapter: type[Adapter]) -> None:

@@ -331,7 +331,7 @@ def test_doctor_names_what_is_missing(command: Command, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("found", "line"),
     [
-        (lambda: None, "missing  judge of ue: no judge: install dialbench[offline]"),
+        (lambda: None, "missing  judge of ue: no judge: name an NLI model with --nli"),
         (lambda: SimpleNamespace(name="mine@1"), "ok       judge of ue: mine@1"),
         (lambda: refuse("it is wrong"), "missing  judge of ue: it is wrong"),
     ],
@@ -606,6 +606,35 @@ def test_a_corpus_without_a_suite_is_no_selection(command: Command, tmp_path: Pa
     result = command("report", tmp_path, "--corpus", "demo")
     assert result.code == 2
     assert "--corpus: it needs --suite or --table" in result.err
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("re", ["plain,report"]),
+        ("score --me", ["plain,--metrics"]),
+        ("score --out= --me", ["plain,--metrics"]),
+        ("scroe --me", []),
+    ],
+)
+def test_a_shell_completes_commands_and_options(
+    command: Command, monkeypatch: pytest.MonkeyPatch, line: str, expected: list[str]
+) -> None:
+    monkeypatch.setenv("_DIALBENCH_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", f"dialbench {line}")
+    monkeypatch.setenv("COMP_CWORD", str(len(line.split())))
+    result = command()
+    assert (result.code, result.out.split(), result.err) == (0, expected, "")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_of_a_shell_is_printed_and_nothing_else(
+    command: Command, monkeypatch: pytest.MonkeyPatch, shell: str
+) -> None:
+    monkeypatch.setenv("_DIALBENCH_COMPLETE", f"{shell}_source")
+    result = command()
+    assert (result.code, result.err) == (0, "")
+    assert "_DIALBENCH_COMPLETE" in result.out
 
 
 def test_a_wrong_command_gets_a_near_match(command: Command) -> None:

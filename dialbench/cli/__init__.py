@@ -23,9 +23,12 @@ from dialbench.cli.options import print_message
 from dialbench.cli.running import cite, report, run
 from dialbench.cli.scoring import conventions, merge, score
 from dialbench.errors import DialbenchError, InputError, UnknownName
+from dialbench.extras import explain_import_error
 from dialbench.text.cleaning import visible
 
 INTERRUPTED = 130
+COMPLETION = "_DIALBENCH_COMPLETE"
+"""Set by a shell that asks how a command line may go on."""
 
 
 class _Commands(click.Group):
@@ -37,12 +40,13 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in self.commands and not args[0].startswith("-"):
+        wrong = args and args[0] not in self.commands and not args[0].startswith("-")
+        if wrong and not ctx.resilient_parsing:
             ctx.fail(UnknownName.of("command", args[0], self.commands).message)
         return super().resolve_command(ctx, args)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        for before, argument in pairwise(["", *args]):
+        for before, argument in pairwise(["", *args] if not ctx.resilient_parsing else ()):
             option, sign, value = argument.partition("=")
             where = before if before.startswith("-") else option if sign else "arguments"
             if not argument or (option.startswith("--") and sign and not value):
@@ -89,11 +93,19 @@ def main() -> None:
     # Threads that wait by spinning make training several times slower as soon as any other
     # process wants a core. Read once, when torch is loaded.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    if COMPLETION in os.environ:
+        cli.main(prog_name="dialbench", complete_var=COMPLETION)
     try:
         code = cli.main(prog_name="dialbench", standalone_mode=False) or 0
     except DialbenchError as error:
         print_message(f"Error: {error.message}")
         code = error.exit_code
+    except ModuleNotFoundError as error:
+        fault = explain_import_error(error, where="dialbench " + " ".join(sys.argv[1:2]))
+        if fault is None:
+            raise
+        print_message(f"Error: {fault.message}")
+        code = fault.exit_code
     except click.ClickException as error:
         shown = io.StringIO()
         error.show(shown)

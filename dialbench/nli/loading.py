@@ -22,7 +22,7 @@ def find(model: str | None) -> Judge | None:
             `dialbench nli train` wrote; None takes the embedded judge.
 
     Returns:
-        None if none is named and the extra `offline` is not installed.
+        None if none is named and the extra `nli` is not installed.
 
     Raises:
         InputError: it cannot be used, or gets one of the three pairs wrong.
@@ -44,9 +44,7 @@ def _named(model: str) -> Judge:
         return _classifier(Pretrained.find(model, where=where, subject="it"), where)
     base = embedded.base_folder()
     if base is None:
-        raise InputError(
-            "it adapts a base that is not here", where=where, hint="Install dialbench[offline]."
-        )
+        raise InputError("it adapts a base that is not here", where=where, hint=embedded.HINT)
     return embedded.load(base, adaptation)
 
 

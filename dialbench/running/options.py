@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from dialbench.errors import InputError
+from dialbench.extras import are_installed, require_installed
 from dialbench.options import Help
 
 Overwrite = Literal["never", "missing", "always"]
@@ -59,13 +60,14 @@ class RunOptions:
 
 
 def resolved_device(name: str) -> str:
-    """The torch device that `--device` names; `cpu` needs no torch to be loaded for that.
+    """The torch device that `--device` names; a CPU without torch, which few rows need not.
 
     Raises:
         InputError: there is no such device.
     """
-    if name == "cpu":
-        return name
+    if name == "cpu" or (name == "auto" and not are_installed("torch")):
+        return "cpu"
+    require_installed("torch", where=f"--device {name}")
     from dialbench.neural.devices import resolve
 
     return resolve(name)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from dialbench.adapter import Adapter, Run, deadline_of_first
 from dialbench.errors import DialbenchError, SystemFailed
+from dialbench.extras import explain_import_error
 from dialbench.records import Example, Job, Responses
 from dialbench.running.options import Overwrite
 from dialbench.running.plan import Task
@@ -319,6 +320,8 @@ def _is_fault_of_system(error: BaseException) -> bool:
 def _reason(error: BaseException) -> str:
     if isinstance(error, DialbenchError):
         return error.message
+    if isinstance(error, ModuleNotFoundError) and (fault := explain_import_error(error)):
+        return fault.message
     text = " ".join(str(error).split()) or "no message"
     hint = ". Lower batch_size or answer_batch." if "out of memory" in text.lower() else ""
     return f"{type(error).__name__}: {text}{hint}"

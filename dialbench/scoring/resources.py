@@ -11,12 +11,13 @@ from typing import Any
 
 from dialbench.corpora.training_text import turns_of
 from dialbench.errors import InputError
+from dialbench.extras import are_installed, install_command, require_installed
 from dialbench.files.folders import data_folder
 from dialbench.files.pretrained import folder_of
 from dialbench.metrics import registry
 from dialbench.metrics.base import Metric
 from dialbench.metrics.embedding import VECTORS
-from dialbench.metrics.entailment import JUDGE, Verdicts
+from dialbench.metrics.entailment import JUDGE, NO_JUDGE, Verdicts
 from dialbench.metrics.libraries import BERT, MAUVE, BertModel, MauveModel
 from dialbench.metrics.meteor15 import METEOR, MeteorProgram
 from dialbench.metrics.novelty import TRAINING, Training
@@ -46,6 +47,7 @@ _TRAINING: dict[str, Any] = {"size": 200, "window": 5, "min_count": 5, "seed": 1
 _NO_VECTORS = (
     "no word vectors: give a file with --vectors, or training text to learn them from with --train"
 )
+_NO_GENSIM = f"no word vectors: give a file with --vectors, or {install_command('embed')}"
 _NO_TRAINING = "no training text: give a corpus or file with --train"
 
 
@@ -137,12 +139,16 @@ def _training(search: _Search) -> Found[Training]:
 
 def _judge(search: _Search) -> Found[Verdicts]:
     """The judge, which remembers what it said."""
+    named = _text(search.options.nli)
+    if named is not None:
+        require_installed("torch", "transformers", where=f"--nli {named}")
+    elif not are_installed("torch", "transformers"):
+        return Found(missing=NO_JUDGE)
     from dialbench.nli.cache import CachedJudge
-    from dialbench.nli.embedded import MISSING
     from dialbench.nli.loading import find
 
-    judge = find(_text(search.options.nli))
-    return Found(Verdicts(CachedJudge(judge, search.judged)) if judge else None, MISSING)
+    judge = find(named)
+    return Found(Verdicts(CachedJudge(judge, search.judged)) if judge else None, NO_JUDGE)
 
 
 def _vectors(search: _Search) -> Found[Vectors]:
@@ -153,6 +159,8 @@ def _vectors(search: _Search) -> Found[Vectors]:
     token_lists = search.tokens(text)
     if token_lists is None:
         return Found(missing=_NO_VECTORS)
+    if not are_installed("gensim"):
+        return Found(missing=_NO_GENSIM)
     if (count := sum(map(len, token_lists))) < LEAST_TOKENS:
         return Found(
             missing=f"word vectors need at least {LEAST_TOKENS:,} tokens of training text, here "

@@ -44,7 +44,7 @@ def base() -> Path:
 
     folder = base_folder()
     if folder is None:
-        pytest.skip("the extra offline is not installed")
+        pytest.skip("the extra nli is not installed")
     return folder
 
 

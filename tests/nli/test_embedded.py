@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 
+from dialbench.metrics.entailment import NO_JUDGE
 from dialbench.nli import embedded
 from dialbench.nli.judge import LABELS
 from dialbench.nli.loading import find
@@ -49,6 +50,6 @@ def test_the_adaptation_is_small():
 def test_without_the_extra_the_column_says_what_to_install(monkeypatch):
     monkeypatch.setattr(embedded, "_PACKAGE", "no_such_package")
     (metric,) = build_metrics(ScoringOptions(metrics=["ue"]))
-    assert metric.missing == embedded.MISSING
-    assert "dialbench[offline]" in embedded.MISSING
-    assert "--nli" in embedded.MISSING
+    assert metric.missing == NO_JUDGE
+    assert NO_JUDGE.endswith("pip install 'dialbench[nli]'")
+    assert "--nli" in NO_JUDGE

@@ -18,7 +18,7 @@ _TEXT = """\
 MiniLM-L6 (all-MiniLM-L6-v2, Apache-2.0) as a cross-encoder of premise and hypothesis, with a
 low-rank adaptation of every linear layer (rank {rank}, alpha {alpha}) and a classifier on top.
 `{file}` holds the {parameters:,} learned numbers, matrices in float16; the base weights come with
-the extra `offline`, and the adaptation is merged into them at load. sha256 of the base
+the extra `nli`, and the adaptation is merged into them at load. sha256 of the base
 `{base}`,
 of the adaptation
 `{sha256}`.

