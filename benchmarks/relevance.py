@@ -22,6 +22,7 @@ from dialbench.corpora.base import load_corpus
 from dialbench.metrics.semantic import EmbeddingContext, SentenceModel
 from dialbench.metrics.texts import Texts
 from dialbench.records import Example
+from dialbench.text.tokenizer import split_words
 
 Context = tuple[str, ...]
 WAYS: dict[str, Callable[[Context], Context]] = {
@@ -38,7 +39,7 @@ def likeness(
     examples = [Example(str(i), str(i), context, ()) for i, context in enumerate(contexts)]
     pairs = zip(examples, responses, strict=True)
     return EmbeddingContext("whitespace", model).values(
-        Texts.build(pairs, str.split, verbatim=True)
+        Texts.build(pairs, split_words, verbatim=True)
     )
 
 

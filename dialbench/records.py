@@ -356,11 +356,13 @@ class Profile:
         reference_lengths: the same of the references.
         rarefied: by length of n-grams: how many are drawn without replacement, and the Distinct-n
             to be expected of them; up to all n-grams, nothing where there are too few.
+        tokenizer: name of the tokeniser.
     """
 
     lengths: Sequence[int]
     reference_lengths: Sequence[int]
     rarefied: Mapping[int, Sequence[tuple[int, float]]]
+    tokenizer: str = "default"
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ from dialbench.scoring.options import ScoringOptions
     help="Decodings, comma-separated, a row each: greedy, sample:t=0.75, top-p:0.9, top-k:40,"
     " mmi, beam:5; with options: beam:5+length:0.6+no-repeat:3.  [default: greedy]",
 )
-@declared(ScoringOptions, "metrics", "vectors", "nli", "bert_model", "mauve_model")
+@declared(ScoringOptions, "metrics", "tokenizer", "vectors", "nli", "bert_model", "mauve_model")
 @click.option(
     "--context-turns", type=POSITIVE, help="Turns that a context keeps.  [default: of the preset]"
 )

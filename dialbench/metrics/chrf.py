@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from dialbench.metrics.base import SHARE, Dense, SumMetric
 from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.ngrams import common_ngrams, ngram_counts
-from dialbench.metrics.overlap import NO_REFERENCES, SACREBLEU, keeps_case
+from dialbench.metrics.overlap import NO_REFERENCES, SACREBLEU
 from dialbench.metrics.texts import Interner, Ragged, Texts
+from dialbench.text.tokenizer import keeps_case
 
 _ORDERS, _BETA = 6, 2
 _TEXTS = 1 << 12  # references in a block

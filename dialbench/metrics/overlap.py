@@ -14,7 +14,7 @@ from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.ngrams import common_ngrams, ngram_counts, ngrams, renumber
 from dialbench.metrics.texts import Ragged, Texts
 from dialbench.records import Tally
-from dialbench.text.tokenizer import tokenize_parlai
+from dialbench.text.tokenizer import keeps_case, tokenize_parlai
 
 NO_REFERENCES = "no example has a reference"
 ORDERS = 4
@@ -90,11 +90,6 @@ class Bleu(SumMetric):
     def reason(self, statistics: Dense) -> str:
         """Why there is no BLEU."""
         return "" if self.count(statistics) else NO_REFERENCES
-
-
-def keeps_case(tokenizer: str) -> bool:
-    """Whether the tokeniser of this name leaves capital letters as they are."""
-    return tokenizer in ("whitespace", "13a")
 
 
 def _plain(matches: Sequence[int], totals: Sequence[int]) -> list[float]:

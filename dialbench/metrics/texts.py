@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialbench.records import ExampleResponses
-from dialbench.text.tokenizer import PIECEWISE, Tokenizer
+from dialbench.text.tokenizer import PIECEWISE, Tokenizer, composed, split_words
 
 T = TypeVar("T")
 _BATCH = 1 << 8
@@ -183,10 +183,11 @@ class Texts(Shared):
         alternatives: (alternatives,) further responses, one example after the other.
         alternative_offsets: (responses + 1,) int64; whose they are, as `reference_offsets`.
         dialogues: (responses,) the dialogue each example belongs to.
-        response_texts: (responses,) the responses as they were written; empty unless asked for.
-        reference_texts: (references,) the references as they were written; empty unless asked for.
-        alternative_texts: (alternatives,) likewise; empty unless asked for.
-        contexts: (responses,) the turns that were answered, oldest first; empty unless asked for.
+        response_texts: (responses,) the responses, composed but else as they were written; empty
+            unless asked for, like all texts below.
+        reference_texts: (references,) the references.
+        alternative_texts: (alternatives,) the further responses.
+        contexts: (responses,) the turns that were answered, oldest first.
     """
 
     responses: Ragged
@@ -236,7 +237,7 @@ class Texts(Shared):
             ids = [answers[0].dialogue_id for answers in batch]
             dialogues.extend(map(same.setdefault, ids, ids))
             if verbatim:
-                contexts.extend(answers[0].context for answers in batch)
+                contexts.extend(tuple(map(composed, answers[0].context)) for answers in batch)
         return cls(
             responses.ragged(),
             references.ragged(),
@@ -321,7 +322,7 @@ class Texts(Shared):
 class _Column:
     """A growing `Ragged`, kept as numbers of pieces so that each piece is tokenised once."""
 
-    def __init__(self, words: Interner, tokenize: Tokenizer = str.split) -> None:
+    def __init__(self, words: Interner, tokenize: Tokenizer = split_words) -> None:
         self._words, self._tokenize = words, tokenize
         way: tuple[Callable[[str], str] | None, Callable[[str], tuple[str, ...]]]
         way = PIECEWISE.get(tokenize, (None, _alone))
@@ -390,7 +391,7 @@ class _Owned:
             self._column.extend(texts)
         self._owned.extend(counts)
         if self._verbatim:
-            self.texts.extend(texts)
+            self.texts.extend(map(composed, texts))
 
     def ragged(self) -> Ragged:
         return self._column.ragged()

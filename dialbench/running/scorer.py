@@ -26,7 +26,7 @@ class Scorer:
         chosen = options.metrics
         names = usual_metrics(dataset.samples) if chosen is None else tuple(chosen)
         self.names = names if "different" in names else ("different", *names)
-        self.dataset, self.store = dataset, store
+        self.dataset, self.store, self.tokenizer = dataset, store, options.tokenizer
         self.system_metrics = [
             SYSTEM_METRICS[name] for name in self.names if name in SYSTEM_METRICS
         ]
@@ -47,7 +47,7 @@ class Scorer:
         jobs = [
             job
             for job in planned
-            if store.answered(job) and not (self._is_scored(job) and store.profile(job))
+            if store.answered(job) and not (self._is_scored(job) and self._is_profiled(job))
         ]
         if not jobs:
             return
@@ -61,11 +61,15 @@ class Scorer:
     def _is_scored(self, job: Job) -> bool:
         return self.store.read_scores(job, self.key) is not None
 
+    def _is_profiled(self, job: Job) -> bool:
+        profile = self.store.profile(job)
+        return profile is not None and profile.tokenizer == self.tokenizer
+
     def _score(self, job: Job) -> None:
         responses = self.store.read_responses(job)
         if not self._is_scored(job):
             self.store.write_scores(job, self._scores(responses), self.key)
-        self.store.write_profile(job, profile(responses))
+        self.store.write_profile(job, profile(responses, self.tokenizer))
 
     def _scores(self, responses: Responses) -> dict[str, Score]:
         (result,) = self.store.results(None, [responses.job])

@@ -41,7 +41,7 @@ class ScoringOptions:
         str,
         Help(
             "Tokeniser of responses, references and training text.  [default: default]",
-            "default|whitespace|parlai|bert|13a",
+            "default|whitespace|parlai|bert|13a|intl|zh|char",
         ),
     ] = "default"
     denominator: Annotated[

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from itertools import chain
 
 import numpy as np
 
@@ -10,25 +10,26 @@ from dialbench.metrics.diversity import RarefiedDistinct
 from dialbench.metrics.ngrams import ngram_counts
 from dialbench.metrics.texts import Ragged
 from dialbench.records import Profile, Responses
-from dialbench.text.tokenizer import tokenizer
+from dialbench.text.tokenizer import tokenizer as find_tokenizer
 
-_TOKENIZER = "default"
 _ORDERS = (1, 2)
 _MIN_NGRAMS, _MAX_POINTS = 10, 24
 
 
-def profile(responses: Responses) -> Profile:
+def profile(responses: Responses, tokenizer: str = "default") -> Profile:
     """The lengths of the responses and of their references, and Distinct-1 and -2 of samples."""
-    texts = _tokens(responses.texts)
-    references = _tokens(text for example in responses.examples for text in example.references)
+    tokenize = find_tokenizer(tokenizer)
+    texts = Ragged.build(map(tokenize, responses.texts))
+    references = chain.from_iterable(example.references for example in responses.examples)
     return Profile(
         lengths=np.bincount(texts.lengths).tolist(),
-        reference_lengths=np.bincount(references.lengths).tolist(),
-        rarefied={n: rarefied(texts, n) for n in _ORDERS},
+        reference_lengths=np.bincount(Ragged.build(map(tokenize, references)).lengths).tolist(),
+        rarefied={n: rarefied(texts, n, tokenizer) for n in _ORDERS},
+        tokenizer=tokenizer,
     )
 
 
-def rarefied(texts: Ragged, n: int) -> list[tuple[int, float]]:
+def rarefied(texts: Ragged, n: int, tokenizer: str = "default") -> list[tuple[int, float]]:
     """The expected Distinct-n of growing samples of the n-grams, up to all of them.
 
     Exactly, from the hypergeometric distribution.
@@ -40,8 +41,4 @@ def rarefied(texts: Ragged, n: int) -> list[tuple[int, float]]:
     if total < _MIN_NGRAMS:
         return []
     sizes = np.unique(np.geomspace(_MIN_NGRAMS, total, _MAX_POINTS).round().astype(np.int64))
-    return [(size, RarefiedDistinct(n, _TOKENIZER, size).score(texts)) for size in sizes.tolist()]
-
-
-def _tokens(texts: Iterable[str]) -> Ragged:
-    return Ragged.build(map(tokenizer(_TOKENIZER), texts))
+    return [(size, RarefiedDistinct(n, tokenizer, size).score(texts)) for size in sizes.tolist()]

@@ -67,7 +67,7 @@ def score_report(
     table = table_of(results, names, notes, report)
     tables, written = [table if options.get("metrics") else without_empty_columns(table)], []
     if out is not None:
-        written = _written(tables, results, scoring.systems, out, report)
+        written = _written(tables, results, scoring, out, report)
     if base := scoring.base:
         tables += [
             comparison_of(source.system, base.system, compared(source, base, scoring.metrics))
@@ -160,16 +160,17 @@ def _result(
 def _written(
     tables: Sequence[Table],
     results: Sequence[Result],
-    systems: Sequence[Source],
+    scoring: FileScoring,
     out: Path,
     report: ReportOptions,
 ) -> list[Path]:
-    sources = {source.system: source for source in systems}
+    sources = {source.system: source for source in scoring.systems}
+    tokenizer = scoring.metrics[0].tokenizer
 
     def read(job: Job) -> Responses:
         return _responses(job, sources[job.system])
 
-    profiled = [replace(result, profile=profile(read(result.job))) for result in results]
+    profiled = [replace(result, profile=profile(read(result.job), tokenizer)) for result in results]
     return write(tables, profiled, out, report, read=read)
 
 

@@ -120,6 +120,7 @@ class ProfileRecord(Record):
     lengths: list[NonNegativeInt]
     reference_lengths: list[NonNegativeInt]
     rarefied: dict[PositiveInt, list[tuple[PositiveInt, float]]]
+    tokenizer: str = "default"
 
 
 class ScoreFields(Part):

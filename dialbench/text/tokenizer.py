@@ -2,8 +2,9 @@
 
 Every metric of a table sees text through one tokeniser, so that no system gains by its own
 vocabulary. `default` lower-cases, separates punctuation and splits contractions as the Penn
-Treebank does (`don't` -> `do n't`); `whitespace` only splits; `parlai`, `bert` and `13a` are
-what the code of some papers does.
+Treebank does (`don't` -> `do n't`); `whitespace` only splits; `parlai`, `bert` and those of
+sacreBLEU are what the code of some papers does. All of them compose the text first (Unicode NFC),
+so that an accent written as a character of its own makes no other word.
 """
 
 from __future__ import annotations
@@ -15,6 +16,12 @@ from collections.abc import Callable, Iterable
 from itertools import chain
 
 from dialbench.errors import UnknownName
+from dialbench.text.sacrebleu_tokens import (
+    tokenize_13a,
+    tokenize_char,
+    tokenize_intl,
+    tokenize_zh,
+)
 
 Tokenizer = Callable[[str], list[str]]
 
@@ -36,6 +43,11 @@ _CLOSING = set(",.!?;:)]}%") | {"..."}
 _OPENING = set("([{$#")
 
 
+def composed(text: str) -> str:
+    """The text in Unicode's normal form C: a letter with its accents is one character."""
+    return unicodedata.normalize("NFC", text)
+
+
 def tokenize(text: str) -> list[str]:
     """The `default` tokens of a text: lower-case words, clitics and punctuation marks.
 
@@ -45,7 +57,8 @@ def tokenize(text: str) -> list[str]:
 
 
 def _normalise(text: str) -> str:
-    """The text in lower case with ASCII quotes and contractions in one piece."""
+    """The composed text in lower case with ASCII quotes and contractions in one piece."""
+    text = composed(text)
     for quote, plain in _QUOTES:
         text = text.replace(quote, plain)
     text = text.lower()
@@ -91,13 +104,19 @@ _ARTICLE = re.compile(r"\b(?:a|an|the)\b")
 
 def tokenize_parlai(text: str) -> list[str]:
     """Lower-case words without ASCII punctuation and articles, as ParlAI's metrics see them."""
-    return _ARTICLE.sub(" ", _PARLAI.sub(" ", text.lower())).split()
+    return _ARTICLE.sub(" ", _PARLAI.sub(" ", composed(text).lower())).split()
+
+
+def split_words(text: str) -> list[str]:
+    """What stands between white space."""
+    return composed(text).split()
 
 
 def tokenize_bert(text: str) -> list[str]:
     """BERT's basic tokens, uncased: no accents, punctuation and CJK characters apart.
 
-    Word pieces joined again give the same tokens.
+    It decomposes the text, so that nothing need be composed before. Word pieces joined again give
+    the same tokens.
     """
     return "".join(map(_bert_character, unicodedata.normalize("NFD", text.lower()))).split()
 
@@ -126,42 +145,37 @@ _CJK = (
 )
 
 
-def tokenize_13a(text: str) -> list[str]:
-    """The tokens of mteval-v13a, sacreBLEU's default; case is kept."""
-    text = text.replace("<skipped>", "").replace("-\n", "").replace("\n", " ")
-    for name, character in _ENTITIES:
-        text = text.replace(name, character)
-    text = f" {text} "
-    for pattern, replacement in _STEPS_13A:
-        text = pattern.sub(replacement, text)
-    return text.split()
+def _of_composed(tokenize: Tokenizer) -> Tokenizer:
+    return lambda text: tokenize(composed(text))
 
-
-_ENTITIES = (("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">"))
-_STEPS_13A = (
-    (re.compile(r"([{-~\[-` -&(-+:-@/])"), r" \1 "),
-    (re.compile(r"([^0-9])([.,])"), r"\1 \2 "),
-    (re.compile(r"([.,])([^0-9])"), r" \1 \2"),
-    (re.compile(r"([0-9])(-)"), r"\1 \2 "),
-)
 
 _TOKENIZERS: dict[str, Tokenizer] = {
     "default": tokenize,
-    "whitespace": str.split,
+    "whitespace": split_words,
     "parlai": tokenize_parlai,
     "bert": tokenize_bert,
-    "13a": tokenize_13a,
+    "13a": _of_composed(tokenize_13a),
+    "intl": _of_composed(tokenize_intl),
+    "zh": _of_composed(tokenize_zh),
+    "char": _of_composed(tokenize_char),
 }
+
+_KEEP_CASE = frozenset({"whitespace", "13a", "intl", "zh", "char"})
 
 PIECEWISE: dict[Tokenizer, tuple[Callable[[str], str], Callable[[str], tuple[str, ...]]]] = {
     tokenize: (_normalise, _TOKENS_BY_PIECE.__getitem__),
-    str.split: (str, lambda piece: (piece,)),
+    split_words: (composed, lambda piece: (piece,)),
 }
 """Tokenisers whose tokens are those of each piece between white space, one piece after another.
 
 For each what is done to a text before it is cut, and the tokens of a piece. Nothing of it reaches
 across a control character between white space, so that texts can be joined by one.
 """
+
+
+def keeps_case(name: str) -> bool:
+    """Whether the tokeniser of this name leaves capital letters as they are."""
+    return name in _KEEP_CASE
 
 
 def tokenizer(name: str, *, where: str = "--tokenizer") -> Tokenizer:

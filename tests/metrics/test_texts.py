@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialbench.metrics.texts import Interner, Ragged, Texts
-from dialbench.text.tokenizer import tokenizer
+from dialbench.records import Example
+from dialbench.text.tokenizer import split_words, tokenizer
 
 
 def words_of(ragged: Ragged) -> list[list[str]]:
@@ -31,12 +32,21 @@ def test_responses_and_references_come_back_token_for_token(texts_of):
     assert texts.dialogues == ["d0", "d0", "d1"]
 
 
-@pytest.mark.parametrize("name", ["default", "whitespace", "parlai", "13a"])
-@given(texts=st.lists(st.text("ab \x00'smd\n.İΣ"), max_size=6))
+@pytest.mark.parametrize("name", ["default", "whitespace", "parlai", "13a", "intl", "zh", "char"])
+@given(texts=st.lists(st.text("ab \x00'smd\n.İΣ一\u0301"), max_size=6))
 def test_texts_have_the_tokens_they_have_alone(texts_of, name, texts):
     actual = texts_of(texts, [(text, text) for text in texts], tokenize=name)
     assert words_of(actual.responses) == [tokenizer(name)(text) for text in texts]
     assert words_of(actual.references) == [tokenizer(name)(t) for t in texts for _ in range(2)]
+
+
+def test_texts_are_read_composed():
+    example = Example("1", "1", ("cafe\u0301 ?",), ("oui, cafe\u0301",))
+    texts = Texts.build([(example, "e\u0301te\u0301", "a\u0300")], split_words, verbatim=True)
+    assert texts.response_texts == list(texts.words)[:1] == ["été"]
+    assert texts.reference_texts == ["oui, café"]
+    assert texts.alternative_texts == ["à"]
+    assert texts.contexts == [("café ?",)]
 
 
 def test_no_responses_at_all_are_texts_too(texts_of):

@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
+from sacrebleu.tokenizers.tokenizer_char import TokenizerChar
+from sacrebleu.tokenizers.tokenizer_intl import TokenizerV14International
+from sacrebleu.tokenizers.tokenizer_zh import TokenizerZh
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
@@ -40,14 +45,53 @@ def test_bert_tokens_are_those_of_the_tokenizers_library(text):
     assert tokenizer("bert")(text) == bert(text)
 
 
+PEERS = {
+    "13a": Tokenizer13a(),
+    "intl": TokenizerV14International(),
+    "zh": TokenizerZh(),
+    "char": TokenizerChar(),
+}
+
+
+@pytest.mark.parametrize("name", PEERS)
 @pytest.mark.parametrize("text", TEXTS)
-def test_13a_tokens_are_those_of_sacrebleu(text):
-    assert tokenizer("13a")(text) == Tokenizer13a()(text).split()
+def test_tokens_are_those_of_sacrebleu(name, text):
+    assert tokenizer(name)(text) == PEERS[name](unicodedata.normalize("NFC", text)).split()
 
 
-@given(st.text(st.sampled_from("aB1 .,-'\"&;:<>!_^~\\|\n")))
-def test_13a_tokens_of_any_ascii_text_are_those_of_sacrebleu(text):
-    assert tokenizer("13a")(text) == Tokenizer13a()(text).split()
+@pytest.mark.parametrize("name", PEERS)
+@given(
+    text=st.text(st.sampled_from("aB1 .,-'\"&;:<>!_^~\\|\n一，。￥２é٣½€→“—।\u3000\U00020000😀"))
+)
+def test_tokens_of_any_text_are_those_of_sacrebleu(name, text):
+    assert tokenizer(name)(text) == PEERS[name](text).split()
+
+
+def test_zh_parts_the_characters_that_sacrebleu_parts():
+    known = (chr(code) for code in range(0x80, 0x30000) if not 0xD800 <= code < 0xE000)
+    for character in (c for c in known if unicodedata.is_normalized("NFC", c)):
+        text = f"a {character}b"
+        assert tokenizer("zh")(text) == PEERS["zh"](text).split(), hex(ord(character))
+
+
+@pytest.mark.parametrize(
+    ("name", "tokens"),
+    [
+        ("intl", "Él pagó 1,5 € , ¿ no ? Sí — “ ya ” 。"),
+        ("zh", "Él pagó 1,5 € , ¿no ? Sí — “ ya ” 。"),
+        ("char", "É l p a g ó 1 , 5 € , ¿ n o ? S í — “ y a ” 。"),
+    ],
+)
+def test_tokens_of_a_sentence(name, tokens):
+    assert " ".join(tokenizer(name)("Él pagó 1,5€,¿no? Sí—“ya”。")) == tokens
+
+
+@pytest.mark.parametrize("name", ["default", "whitespace", "parlai", "bert", *PEERS])
+def test_an_accent_of_its_own_makes_no_other_word(name):
+    text = "Zoë's café, 한국어 が"
+    decomposed = unicodedata.normalize("NFD", text)
+    assert decomposed != text
+    assert tokenizer(name)(decomposed) == tokenizer(name)(text)
 
 
 @given(st.text(st.sampled_from("athn 'e_-.\"(]\\,X")))
