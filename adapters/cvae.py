@@ -56,8 +56,8 @@ class LatentTransformerConfig(TransformerConfig):
         start: from a trained Transformer or from random weights.
     """
 
-    latent_hidden: int = 512
-    kappa: float = 0.05
+    latent_hidden: int = 512  # PaRaFormer, section 4
+    kappa: float = 0.05  # of the code of SVT, as `kl_annealing`
     kl_annealing: int = 12_000
     start: Literal["transformer", "scratch"] = "transformer"
 
@@ -80,7 +80,7 @@ class LatentTransformerModel(TransformerModel):
     """A Transformer with latent variables."""
 
     variational: ClassVar[bool] = True
-    criterion: ClassVar[tuple[str, ...]] = ("nll", "kl")
+    criterion: ClassVar[tuple[str, ...]] = ("nll", "kl")  # validation is by the ELBO, without kappa
     config: LatentTransformerConfig
 
     def start_from(self, weights: Mapping[str, Tensor]) -> None:
@@ -156,6 +156,7 @@ class CVAEModel(LatentTransformerModel):
     def response(self, batch: Batch) -> Tensor:
         """v, (B, n): what the response encoder gives at CLS."""
         tokens = pad(batch.target, (1, 0), value=CLS)  # (B, 1 + T)
+        # (B, 1 + T, n)
         outputs, _ = self.read(tokens, self.response_encoder, self.response_encoder_norm)
         return outputs[:, 0]
 
@@ -170,7 +171,7 @@ class CVAEModel(LatentTransformerModel):
     def teacher_forced(self, z: Tensor, memory: Tensor, seen: Tensor, batch: Batch) -> Tensor:
         """(B, T, n) decoder outputs with teacher forcing and z (B, n)."""
         memory, first = self._insert_latent(z, memory)
-        x = self._embed(batch.inputs)
+        x = self._embed(batch.inputs)  # (B, T, n)
         return self.decode(x, self.decoder, self._project(memory, None), seen, first)
 
     def hidden(self, batch: Batch) -> Tensor:
@@ -182,7 +183,7 @@ class CVAEModel(LatentTransformerModel):
         """Words under z of the posterior, KL and bag of words."""
         memory, seen = self.encode(batch.source, None)
         context = memory[:, 0]  # u, the output at CLS, (B, n)
-        posterior = self.posterior(self.response(batch), context)
+        posterior = self.posterior(self.response(batch), context)  # q(z | v, u), (B, n)
         z = posterior.sample(noise(batch, self.config.embedding))  # (B, n)
         words = word_loss(self.teacher_forced(z, memory, seen, batch), self.output, batch)
         bag = bag_nll(self.bag(z), batch.target).sum()  # -sum_t log softmax(W z)[y_t]
@@ -191,6 +192,7 @@ class CVAEModel(LatentTransformerModel):
     def start(self, batch: Batch) -> State:
         """Encodes the contexts and draws z from the prior, once for all words and beams."""
         memory, seen = self.encode(batch.source, None)
+        # z ~ p(z | u)
         memory, first = self._insert_latent(self._prior_sample(memory, batch), memory)
         return self.begin(memory, seen, first)
 

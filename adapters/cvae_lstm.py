@@ -43,8 +43,8 @@ class CVAELSTMConfig(LSTMConfig):
         attended: whether the decoder attends to the context.
     """
 
-    latent: int = 64
-    latent_hidden: int = 400
+    latent: int = 64  # AdaND, section 4.3
+    latent_hidden: int = 400  # of the code of Zhao et al., as `kl_annealing`
     kl_annealing: int = 10_000
     attended: bool = True
 
@@ -73,12 +73,13 @@ class CVAELSTMModel(LSTMModel):
             self.attention = _NoAttention()
         self.posterior = nn.Linear(2 * h, 2 * z)  # q(z | c, x)
         self.prior = two_layers(h, hidden, 2 * z)  # p(z | c)
+        # [c; z] -> s_0
         self.bridges = nn.ModuleList(nn.Linear(h + z, h) for _ in range(config.recurrent_layers))
         self.bag = two_layers(h + z, hidden, vocabulary)  # words from [c; z]
 
     def response(self, batch: Batch) -> Tensor:
         """x, (B, h): the final states of the responses, summed over the directions."""
-        tokens = batch.target.masked_fill(batch.target.eq(EOS), PAD)
+        tokens = batch.target.masked_fill(batch.target.eq(EOS), PAD)  # contexts have no EOS either
         _, states = self.encoder(
             self.dropout(self.embedding(tokens)), tokens.ne(PAD), Conditioning()
         )
@@ -95,8 +96,8 @@ class CVAELSTMModel(LSTMModel):
     def begin(self, batch: Batch, conditioning: Conditioning) -> State:
         """Reads the contexts and draws z from the prior, once for all words and beams."""
         memory, states = self.read(batch.source, self.embedding, self.encoder, conditioning)
-        c = states[-1][0]
-        z = Gaussian.of(self.prior(c)).sample(noise(batch, self.latent))
+        c = states[-1][0]  # (B, h)
+        z = Gaussian.of(self.prior(c)).sample(noise(batch, self.latent))  # z ~ p(z | c), (B, z)
         return self.state(
             batch, memory, self.with_initial_states(states, torch.cat([c, z], -1)), conditioning
         )
@@ -105,7 +106,7 @@ class CVAELSTMModel(LSTMModel):
         """Words, weighted KL and bag of words, for each real target token."""
         conditioning = self.conditioning(batch)
         memory, states = self.read(batch.source, self.embedding, self.encoder, conditioning)
-        c = states[-1][0]
+        c = states[-1][0]  # (B, h)
         # q(z | c, x), (B, z)
         posterior = Gaussian.of(self.posterior(torch.cat([c, self.response(batch)], -1)))
         # [c; z], (B, h + z)

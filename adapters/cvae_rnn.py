@@ -54,6 +54,7 @@ class CVAERNNConfig(WordTable, WordStart, NeuralConfig):
         kl_annealing: updates over which the weight of the KL rises from 0 to 1.
     """
 
+    # The code of Zhao et al., but for context_tokens, which is as with other systems.
     embedding: int = 200
     word_spread: float = 0.08 / 3**0.5
     context_tokens: int = 40
@@ -82,18 +83,19 @@ class CVAERNNModel(AttentionFreeDecoding, DialogueModel):
         e, h, z = config.embedding, config.hidden, config.latent
         self.latent, self.kl_annealing = z, config.kl_annealing
         self.embedding = WordEmbedding(vocabulary, e, config.word_spread)
-        self.encoder = RecurrentEncoder(e, h, 1, 0.0)
+        self.encoder = RecurrentEncoder(e, h, 1, 0.0)  # words -> u_k (2h)
+        # [u_k; floor] -> c (2h)
         self.context = ContextEncoder(2 * h + _SPEAKERS, 2 * h, 1, 0.0, OF_WORDS)
         self.posterior = nn.Linear(4 * h, 2 * z)  # q(z | c, x) = N(W_q [c; x])
         self.prior = two_layers(2 * h, config.latent_hidden, 2 * z)  # p(z | c) = N(W_2 tanh(W_1 c))
         self.bridge = nn.Linear(2 * h + z, config.decoder_hidden)  # s_0 = W [c; z]
-        self.decoder = StackedGRU(e, config.decoder_hidden, 1, 0.0)
+        self.decoder = StackedGRU(e, config.decoder_hidden, 1, 0.0)  # without attention
         self.output = WordOutput(config.decoder_hidden, vocabulary)
         self.bag = two_layers(2 * h + z, config.latent_hidden, vocabulary)  # W_4 tanh(W_3 [c; z])
 
     def utterances(self, tokens: Tensor) -> Tensor:
         """(U, W) tokens -> (U, 2h): [last forward; first backward]."""
-        _, last = self.encoder(self.embedding(tokens), tokens)
+        _, last = self.encoder(self.embedding(tokens), tokens)  # (1, U, 2h)
         return last[-1]  # type: ignore[no-any-return]
 
     def read(self, batch: Batch) -> Tensor:
@@ -104,6 +106,7 @@ class CVAERNNModel(AttentionFreeDecoding, DialogueModel):
 
     def response(self, batch: Batch) -> Tensor:
         """x, (B, 2h): the responses, read like every other utterance."""
+        # turns of a context have no EOS
         return self.utterances(batch.target.masked_fill(batch.target.eq(EOS), PAD))
 
     def begin(self, context_and_latent: Tensor) -> State:
@@ -118,15 +121,17 @@ class CVAERNNModel(AttentionFreeDecoding, DialogueModel):
 
     def loss(self, batch: Batch, step: int) -> Losses:
         """Words, weighted KL and bag of words, each summed over an example's words."""
-        c = self.read(batch)
+        c = self.read(batch)  # (B, 2h)
         posterior = Gaussian.of(self.posterior(torch.cat([c, self.response(batch)], -1)))  # (B, z)
+        # [c; z], (B, 2h + z)
         context_and_latent = torch.cat([c, posterior.sample(noise(batch, self.latent))], -1)
         words = word_loss(
             self.hidden(self.begin(context_and_latent), batch.inputs), self.output, batch
         )
         kl = posterior.divergence(Gaussian.of(self.prior(c))).sum()  # summed over the batch
+        # -sum_t log softmax(W_4 tanh(W_3 [c; z]))[y_t], in any order of the words
         bag = bag_nll(self.bag(context_and_latent), batch.target).sum()
-        weighted_kl = annealing_weight(step, self.kl_annealing) * kl
+        weighted_kl = annealing_weight(step, self.kl_annealing) * kl  # w = min(step / updates, 1)
         nll = words.total * words.tokens
         parts = {**words.parts, "kl": kl.detach(), "bow": bag.detach()}
         # mean over the examples of sums over words

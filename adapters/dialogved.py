@@ -66,7 +66,7 @@ class LatentOptions:
         latent_keys: when responding, every layer sees z, or only the first does (released code).
     """
 
-    latent: int = 64
+    latent: int = 64  # P; DialogVED, Table 2
     free_nats: float = 5.0
     free_bits: Literal["per_dim", "per_example"] = "per_dim"
     bag_reads: Literal["z_and_context", "z"] = "z_and_context"
@@ -106,7 +106,7 @@ class DialogModel(ProphetNetModel):
     def embed_context(self, tokens: Tensor) -> Tensor:
         """(B, S) tokens of a context -> (B, S, n), words, where they stand and who speaks."""
         x = super().embed_context(tokens)
-        turns, roles = turns_and_roles(tokens, self.around)
+        turns, roles = turns_and_roles(tokens, self.around)  # (B, S) each
         if self.turns is not None:
             x = x + self.turns(turns)  # TurnAPE
         if self.roles is not None:
@@ -118,7 +118,7 @@ class DialogModel(ProphetNetModel):
         position = torch.arange(tokens.shape[1], device=tokens.device)[None]  # (1, S)
         kinds = [
             (self.token_distances, position, _TOKEN_BUCKETS),
-            (self.turn_distances, tokens.eq(SEP).cumsum(1), _TURN_BUCKETS),
+            (self.turn_distances, tokens.eq(SEP).cumsum(1), _TURN_BUCKETS),  # turns, (B, S)
         ]
         on = [(table, _pairs(at, buckets)) for table, at, buckets in kinds if table is not None]
         if not on:
@@ -165,9 +165,10 @@ class Latent(nn.Module):
     def __init__(self, width: int, config: DialogVEDConfig) -> None:
         super().__init__()
         P, context = config.latent, width if config.bag_reads == "z_and_context" else 0
-        self.feature = trained(width, width, True)
-        self.gaussian = trained(width, 2 * P, True)
+        self.feature = trained(width, width, True)  # first layer of MLP_h, eq. 4
+        self.gaussian = trained(width, 2 * P, True)  # second layer of MLP_h
         self.memory = trained(P, 2 * width, True)  # W_M
+        # first layer of MLP_z, eq. 8; the output map is its last
         self.bag = trained(P + context, width, True)
         # Else the first samples lie far apart where the context says nothing yet.
         nn.init.normal_(self.gaussian.weight, 0.0, 0.02)
@@ -175,7 +176,7 @@ class Latent(nn.Module):
 
     def forward(self, summary: Tensor) -> tuple[Tensor, Gaussian]:
         """(B, n) output at CLS -> f (B, n) and q(z) = N(mu, sigma^2)."""
-        feature = self.feature(summary).tanh()
+        feature = self.feature(summary).tanh()  # (B, n)
         return feature, Gaussian.of(self.gaussian(feature))  # eq. 4
 
     def keys_values(self, z: Tensor, heads: int) -> KeysValues:
@@ -210,7 +211,7 @@ class DialogVEDModel(DialogModel):
     def start(self, batch: Batch) -> State:
         """Encodes the contexts and draws z, once for all words and beams."""
         memory, seen = self.encode(batch)
-        z = self._draw(self.latent(memory[:, 0])[1], batch)
+        z = self._draw(self.latent(memory[:, 0])[1], batch)  # from h_CLS, (B, P)
         pair = self.latent.keys_values(z, self.config.heads)
         others = pair if self.config.latent_keys == "all_layers" else None
         return self.begin(memory, seen, [pair, *[others] * (self.config.layers - 1)])
@@ -218,8 +219,8 @@ class DialogVEDModel(DialogModel):
     def loss(self, batch: Batch, step: int) -> Losses:
         """Words of both streams, bag of words and KL (eq. 9 without masked words)."""
         memory, seen = self.encode(batch)
-        feature, q = self.latent(memory[:, 0])
-        z = self._draw(q, batch)
+        feature, q = self.latent(memory[:, 0])  # of h_CLS
+        z = self._draw(q, batch)  # (B, P)
         pair = self.latent.keys_values(z, self.config.heads)
         words = self.words(batch, self.begin(memory, seen, [pair] * self.config.layers))
         bags = self.output(self.latent.bag_feature(z, feature))  # (B, V)
@@ -234,7 +235,8 @@ class DialogVEDModel(DialogModel):
         """(B, P) KL of each dimension -> (B,) what of it is to be paid."""
         nats = self.config.free_nats
         if self.config.free_bits == "per_dim":
-            return dimensions.clamp(min=nats / self.config.latent).sum(-1)  # eq. 6
+            # eq. 6, whose minus sign is a slip: a cost must grow with the KL
+            return dimensions.clamp(min=nats / self.config.latent).sum(-1)
         total = dimensions.sum(-1)
         return total * total.gt(nats)
 

@@ -42,7 +42,7 @@ class DOMSeq2SeqConfig(LSTMConfig):
     """
 
     domains: int = 10
-    features: int = 50_000
+    features: int = 50_000  # F
 
     positive: ClassVar[tuple[str, ...]] = ("domains", "features")
 
@@ -52,6 +52,7 @@ class DOMSeq2SeqModel(DialogueModel):
 
     def __init__(self, config: DOMSeq2SeqConfig, vocabulary: int, domains: int) -> None:
         super().__init__()
+        # p(r | c, d)
         self.generators = nn.ModuleList(LSTMModel(config, vocabulary) for _ in range(domains))
 
 
@@ -96,6 +97,7 @@ class DOMSeq2Seq(LSTMAdapter):
         self.examples = data = self._encode(train)
         heldout = self._encode(valid)
         c, seed = self.config, seed_of(run.seed, "domains")
+        # (examples,)
         self.domains, domain_of_example = Domains.fit(data.source, c.domains, c.features, seed)
         # argmax_d P(d | context), (examples,)
         domain_of_heldout = self.domains.logs(heldout.source).argmax(1).numpy()
@@ -109,7 +111,9 @@ class DOMSeq2Seq(LSTMAdapter):
                 _of_domain(data, domain_of_example.numpy(), domain),
                 _of_domain(heldout, domain_of_heldout, domain),
             )
+            # target tokens of this domain
             size = float(heldout.target.lengths[domain_of_heldout == domain].sum())
+            # What one generator leaves of its share of the time, the others have.
             stage = replace(run, deadline=deadline_of_first(run.deadline, remaining - domain))
             # nats over the tokens of this domain
             loss_sum += size * self._train(generator, *parts, stage, domain)
@@ -124,6 +128,7 @@ class DOMSeq2Seq(LSTMAdapter):
     def trainer(self, model: DialogueModel, train: Encoded, valid: Encoded, run: Run) -> Trainer:
         """As of Seq2Seq (LSTM), over the updates that this part of the examples has a right to."""
         updates, whole = self.config.epoch_updates, self.examples or train
+        # rounded up
         config = replace(self.config, epoch_updates=-(-updates * len(train) // len(whole)))
         return LSTMTrainer(model, train, valid, config, run)
 
@@ -140,7 +145,7 @@ class DOMSeq2Seq(LSTMAdapter):
         """The best of the generators' answers to each context of the batch."""
         width = int(decoding.value) if decoding.method == "beam" else 1
         limit = self.config.response_tokens
-        answers = [
+        answers = [  # by domain, then by example
             [hypotheses[0] for hypotheses in beam_search(generator, batch, width, limit, decoding)]
             for generator in cast(Any, model).generators
         ]
@@ -175,7 +180,8 @@ class DOMSeq2Seq(LSTMAdapter):
 
 def _of_domain(data: Encoded, domain_of_example: Ints, domain: int) -> Encoded:
     """The examples of one domain; all where there is none of it."""
-    rows = np.flatnonzero(domain_of_example == domain)
+    rows = np.flatnonzero(domain_of_example == domain)  # (examples of it,)
+    # A generator needs some loss to stop by where validation has nothing of its domain.
     if not len(rows):
         return data
 

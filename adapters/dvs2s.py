@@ -32,7 +32,7 @@ from .s_dvs2s import (
     WordsStage,
 )
 
-_KEPT = 0.9
+_KEPT = 0.9  # of the baseline, eq. 14
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class JointOptions:
     """
 
     joint_rate: float = 1.0
-    samples: int = 5
+    samples: int = 5  # S, "Experiment Setup"
     missing_word: MissingWord = "floor"
     valid_words: int = 1_000
 
@@ -100,6 +100,7 @@ class JointModel(VocabularyModel, S2SAModel):
 
     def draw(self, odds: Tensor) -> Tensor:
         """S vocabularies of content words an example from (B, C) log odds, (B, C, S) of 0 and 1."""
+        # beta_c, (B, C, S)
         chance = odds.detach().sigmoid()[:, :, None].expand(-1, -1, self.samples)
         return torch.bernoulli(chance)  # T_s, each word with chance beta_c
 
@@ -121,8 +122,8 @@ class JointModel(VocabularyModel, S2SAModel):
         if not self.training:
             return losses
         likelihood = costs.floored(self.predictor.vocabulary).detach()  # (B, S)
-        rewards = likelihood / costs.lengths[:, None]  # R_s
-        advantage = rewards - self.update(rewards)  # R_s - b
+        rewards = likelihood / costs.lengths[:, None]  # R_s, (B, S): means over the words
+        advantage = rewards - self.update(rewards)  # R_s - b, (B, S)
         # second term of eq. 13: (R_s - b) log p(T_s | X), averaged over S
         score = (advantage * log_probability(odds, chosen)).sum() / self.samples
         return replace(losses, total=losses.total - score / losses.tokens)
@@ -134,6 +135,7 @@ class JointModel(VocabularyModel, S2SAModel):
             The baseline before, which this batch's gradient uses; at first their own mean.
         """
         mean = float(rewards.mean())  # over examples and vocabularies
+        # The paper leaves b_0 open; from the mean the first scores are around 0.
         before = mean if math.isnan(self.baseline) else self.baseline
         self.baseline = _KEPT * before + (1 - _KEPT) * mean  # b <- 0.9 b + 0.1 mean R; eq. 14
         return before
@@ -154,6 +156,7 @@ class JointStage(VocabularyAdapter, MessageAdapter):
 
     def fit(self, train: Split, valid: Split, run: Run) -> None:
         """Trains both together."""
+        # Algorithm 1: pre-trained generator and predictor
         base = require_trained_base(self.name, run.base, WordsStage)
         self.function_words = base.function_words
         super().fit(train, valid, run)

@@ -34,6 +34,7 @@ class GPT2Config(WordStart, TuningConfig):
 
     learning_rate: float = 3e-4
     warmup: float = 2_000
+    # A small stack; GPT-2 has 12 layers of n = 768 and 1,024 positions.
     layers: int = 6
     heads: int = 8
     embedding: int = 256
@@ -52,7 +53,7 @@ class GPT2Config(WordStart, TuningConfig):
     @property
     def max_context(self) -> int:
         """How many positions a context may take from scratch: the response needs the rest."""
-        return self.positions - self.response_tokens - 1
+        return self.positions - self.response_tokens - 1  # 1 for the EOS of the last turn
 
 
 class GPT2(TunedAdapter):
@@ -75,6 +76,7 @@ class GPT2(TunedAdapter):
         super().__init__(config)
         c = self.config
         if not c.weights:
+            # Positions are learned: there is none behind the last.
             self.config = replace(c, context_tokens=min(c.context_tokens, c.max_context))
 
     def build_model(self, size: int) -> DialogueModel:

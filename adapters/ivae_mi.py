@@ -3,8 +3,8 @@
 Fang et al., "Implicit Deep Latent Variable Models for Text Generation", baseline of the DialogVED
 paper. Prior and posterior are networks that turn noise into z; neither has a density. A critic nu
 learns to estimate their KL, KL(q || p) >= E_q[nu] - E_p[exp nu] + 1, for all responses of a batch
-together, so that z keeps what it shares with them. Training takes three steps an update, each for
-parameters of its own: words, the networks of z, and five times the critic.
+together, so that z keeps what it shares with them. Training takes three steps an update: words,
+the networks of z, and five times the critic. The posterior is trained by the first two.
 """
 
 from __future__ import annotations
@@ -69,10 +69,11 @@ class IVAEConfig(WordTable, WordStart, NeuralConfig):
 
 
 class BatchNorm(nn.BatchNorm1d):
-    """As torch's; a batch of one example is normalised as all were before."""
+    """As torch's; a batch of one example is normalised by the running statistics."""
 
     def forward(self, input: Tensor) -> Tensor:
         """(B, n) -> (B, n)."""
+        # By its own mean a single example would become 0, whatever it says.
         if self.training and len(input) == 1:
             return nn.functional.batch_norm(
                 input, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
@@ -99,11 +100,12 @@ class ImplicitNetwork(nn.Module):
 
     def __init__(self, inputs: int, latent: int) -> None:
         super().__init__()
-        self.network = stack(inputs, latent, 2 * latent, nn.Tanh())
-        self.generator = stack(latent, latent, latent, nn.ReLU())
+        self.network = stack(inputs, latent, 2 * latent, nn.Tanh())  # mean and log-variance of e
+        self.generator = stack(latent, latent, latent, nn.ReLU())  # G
 
     def forward(self, x: Tensor, epsilon: Tensor) -> Tensor:
         """(B, inputs) and standard normal numbers (B, z) -> z (B, z)."""
+        # z = G(e) with e ~ N(mu(x), sigma^2(x)), (B, z)
         return self.generator(Gaussian.of(self.network(x)).sample(epsilon))  # type: ignore[no-any-return]
 
 
@@ -119,18 +121,18 @@ class IVAEModel(AttentionFreeDecoding, DialogueModel):
         e, h, z = config.embedding, config.hidden, config.latent
         self.config = config
         self.embedding = WordEmbedding(vocabulary, e, config.word_spread)
-        self.encoder = RecurrentEncoder(e, h, 1, 0.0)
-        self.context = ContextEncoder(2 * h + 2, h, 1, 0.0)
-        self.prior = ImplicitNetwork(h, z)
-        self.posterior = ImplicitNetwork(3 * h, z)
-        self.critic = stack(h + z, 2 * h, 1, nn.LeakyReLU(0.2))
-        self.decoder = StackedGRU(e, h + z, 1, 0.0)
+        self.encoder = RecurrentEncoder(e, h, 1, 0.0)  # words -> u_k (2h)
+        self.context = ContextEncoder(2 * h + 2, h, 1, 0.0)  # [u_k; floor] -> c (h)
+        self.prior = ImplicitNetwork(h, z)  # samples of p(z | c)
+        self.posterior = ImplicitNetwork(3 * h, z)  # samples of q(z | x, c), from [x; c]
+        self.critic = stack(h + z, 2 * h, 1, nn.LeakyReLU(0.2))  # nu(z, c)
+        self.decoder = StackedGRU(e, h + z, 1, 0.0)  # starts from [z; c]
         self.output = WordOutput(h + z, vocabulary)
-        self.dropout, self.less = Dropout(config.dropout), Dropout(config.dropout / 2)
+        self.dropout, self.utterance_dropout = Dropout(config.dropout), Dropout(config.dropout / 2)
 
     def utterances(self, tokens: Tensor) -> Tensor:
         """(U, W) tokens -> (U, 2h)."""
-        _, last = self.encoder(self.dropout(self.embedding(tokens)), tokens)
+        _, last = self.encoder(self.dropout(self.embedding(tokens)), tokens)  # (1, U, 2h)
         return last[-1]  # type: ignore[no-any-return]
 
     def read(self, batch: Batch) -> Tensor:
@@ -139,9 +141,9 @@ class IVAEModel(AttentionFreeDecoding, DialogueModel):
         conversation = Conversation.gather(self.utterances(turns.tokens), turns.contexts)
         turn = torch.arange(conversation.real.shape[1], device=conversation.real.device)
         # Who speaks: the speaker of the response, or the other one; the last turn is the other's.
-        other = (conversation.last[:, None] - turn) % 2 == 0
+        other = (conversation.last[:, None] - turn) % 2 == 0  # (B, N)
         floor = torch.stack([~other, other], -1).to(conversation.vectors.dtype)  # (B, N, 2)
-        vectors = self.less(torch.cat([conversation.vectors, floor], -1))
+        vectors = self.utterance_dropout(torch.cat([conversation.vectors, floor], -1))
         return self.context(replace(conversation, vectors=vectors))  # type: ignore[no-any-return]
 
     def begin(self, z: Tensor, c: Tensor) -> State:
@@ -165,7 +167,8 @@ class IVAEModel(AttentionFreeDecoding, DialogueModel):
     def gap(self, c: Tensor, both: Tensor, batch: Batch) -> Tensor:
         """E_q[nu] - E_p[exp nu], a scalar, from features of (B, h) and (B, 3h)."""
         size = self.config.latent
-        z_q = self.posterior(both, noise(batch, size))
+        z_q = self.posterior(both, noise(batch, size))  # (B, z)
+        # Noise of its own: samples of the two that share noise are not independent.
         z_p = self.prior(c, noise(replace(batch, purpose=f"{batch.purpose} prior"), size))
         # In one batch: else its normalisation would hide where the two lie apart.
         nu_q, nu_p = self.judge(torch.cat([z_q, z_p]), c.repeat(2, 1)).chunk(2)
@@ -177,10 +180,10 @@ class IVAEModel(AttentionFreeDecoding, DialogueModel):
 
     def words(self, c: Tensor, both: Tensor, batch: Batch) -> Losses:
         """As `loss`, from what `features` gave."""
-        z = self.posterior(both, noise(batch, self.config.latent))
-        hidden = self.hidden(self.begin(z, c), batch.inputs)
+        z = self.posterior(both, noise(batch, self.config.latent))  # (B, z)
+        hidden = self.hidden(self.begin(z, c), batch.inputs)  # (B, T, h + z)
         words = word_loss(hidden, self.output, batch)
-        if self.training:
+        if self.training:  # steps (b) and (c) compute the bound, from samples of their own
             return replace(words, parts={**words.parts, "kl": torch.zeros(())})
         kl = (self.gap(c, both, batch) + 1).clamp(min=0) * len(batch)  # the bound's own + 1
         return replace(words, parts={**words.parts, "kl": kl.detach()})
@@ -191,9 +194,11 @@ class IVAEModel(AttentionFreeDecoding, DialogueModel):
         return tops  # type: ignore[no-any-return]
 
     def parts(self) -> tuple[list[nn.Parameter], list[nn.Parameter], list[nn.Parameter]]:
-        """What the three steps change: words, networks of z, critic."""
+        """What the three steps change: words, networks of z, critic; the posterior is in two."""
         nets = [*self.prior.parameters(), *self.posterior.parameters()]
         critic = [*self.critic.parameters()]
+        # Words reach the posterior through z, so that step (a) trains it too; the prior they do
+        # not.
         others = {id(p) for p in [*self.prior.parameters(), *critic]}
         return [p for p in self.parameters() if id(p) not in others], nets, critic
 
@@ -224,7 +229,7 @@ class Optimisers:
 
 
 class AlternatingTrainer(Trainer):
-    """Three steps an update, each of which changes its own parameters alone."""
+    """Three steps an update: words, networks of z, critic."""
 
     model: IVAEModel
     config: IVAEConfig
@@ -255,12 +260,13 @@ class AlternatingTrainer(Trainer):
         batch = make_batch(self.train, rows, self.run.device)
         self.history.step += 1
         with autocast(self.run.device, self.dtype):
-            features = self.model.features(batch)
+            features = self.model.features(batch)  # c (B, h), [x; c] (B, 3h)
             losses = self.model.words(*features, batch)
         # (a) words, by z of the posterior
         self._step_of(0, losses.objective(*self.average_batch), self.rate())
+        # Encoders learn from the words alone.
         c, both = (feature.detach().to(self.parts[0][0].dtype) for feature in features)
-        share = self.rate() / self.config.learning_rate
+        share = self.rate() / self.config.learning_rate  # warm-up and decay, of all three rates
         # (b) the networks of z: a smaller KL, as far as the critic sees it
         self._step_of(1, self.model.gap(c, both, batch), share * self.config.nets_rate)
         for _ in range(self.config.critic_steps):

@@ -49,6 +49,7 @@ class PaRaFormerConfig(TransformerConfig):
     behind_random: float = 1.0
     redraw_every: RedrawEvery = "epoch"
     redraw_updates: int = 1
+    # Section 1 says so of the RL Transformer.
     redraw_at_inference: RedrawAtInference = "per_context"
 
     positive: ClassVar[tuple[str, ...]] = ("behind_random", "redraw_updates")
@@ -69,33 +70,42 @@ class NormalConfig(PaRaFormerConfig):
         sigma_sa, sigma_ff: at an embedding of 300.
     """
 
+    # PaRaFormer, section 4
     sigma_sa: float = 0.01
     sigma_ff: float = 0.05
 
     def stds(self) -> tuple[float, float]:
         """The two sigmas at this embedding."""
         scale = (_PAPER_EMBEDDING / self.embedding) ** 0.5
-        return self.sigma_sa * scale, self.sigma_ff * scale  # sigma sqrt(300 / n); eq. 7, 8
+        return self.sigma_sa * scale, self.sigma_ff * scale  # sigma sqrt(300 / n), eq. 7 and 8
 
 
 @dataclass(frozen=True)
 class KaimingConfig(PaRaFormerConfig):
-    """Variant K: standard deviation gamma / sqrt(fan-in), fan-in = embedding size."""
+    """Variant K: standard deviation gamma / sqrt(fan-in), fan-in = embedding size.
 
+    Attributes:
+        gamma_sa, gamma_ff: gains of the draws in attention and in feed-forward networks.
+    """
+
+    # PaRaFormer, section 4
     gamma_sa: float = 2.5
     gamma_ff: float = 1.5
 
     def stds(self) -> tuple[float, float]:
         """The two gammas over the root of the fan-in."""
+        # Eq. 20, n_i Var(W) = 1, gives 1 / sqrt(n_i), which gamma scales. Every random map reads
+        # vectors of size n.
         root = self.embedding**0.5
-        return self.gamma_sa / root, self.gamma_ff / root  # gamma / sqrt(n); eq. 9, 10
+        return self.gamma_sa / root, self.gamma_ff / root  # gamma / sqrt(n), eq. 9 and 10
 
 
 def randomized_layers(layout: Layout, layers: int, alt_first: str = "P") -> list[bool]:
     """For layers 1 .. N, whether each is randomized."""
-    # section 5.3 of the paper compares these layouts
+    # Section 5.3 compares these layouts.
     half = layers // 2
     return {
+        # With P first and N even, the last layer before the output is an ordinary one.
         "alt": [(i % 2 == 0) == (alt_first == "P") for i in range(layers)],
         "full": [True] * layers,
         "seq-1": [i < half for i in range(layers)],
@@ -109,6 +119,7 @@ class PaRaFormerModel(RandomizedModel, TransformerModel):
     config: PaRaFormerConfig
 
     def __init__(self, config: PaRaFormerConfig, vocabulary: int) -> None:
+        # Known before the layers are built, which ask `_make` for their maps.
         self._randomized = randomized_layers(config.layout, config.layers, config.alt_first)
         super().__init__(config, vocabulary)
 
@@ -126,16 +137,16 @@ class PaRaFormerModel(RandomizedModel, TransformerModel):
         for layers in (self.encoder, self.decoder):
             for layer, randomized in zip(layers, self._randomized, strict=True):
                 if randomized:
-                    yield cast(Any, layer).attention.output.weight  # W_Z, (n, d)
-                    yield cast(Any, layer).feed_forward.second.weight  # W_2, (n, d_ff)
+                    yield cast(Any, layer).attention.output.weight  # W_Z (n, d), eq. 5
+                    yield cast(Any, layer).feed_forward.second.weight  # W_2 (n, d_ff), eq. 6
 
     def attention_maps(self, layer: int) -> MakeLinear:
         """Random query, key and value maps in randomized layers."""
-        return self._make(layer, self.config.stds()[0])  # W_Q^r, W_K^r, W_V^r
+        return self._make(layer, self.config.stds()[0])  # W_Q^r, W_K^r, W_V^r; eq. 1 to 3
 
     def feed_forward_map(self, layer: int) -> MakeLinear:
         """A random first feed-forward map, bias included, in randomized layers."""
-        return self._make(layer, self.config.stds()[1])  # W_1^r, b_1^r
+        return self._make(layer, self.config.stds()[1])  # W_1^r, b_1^r; eq. 6
 
 
 class PaRaFormer(WordAdapter, NeuralAdapter):

@@ -37,7 +37,7 @@ from .blocks.embedding import WordAdapter, WordEmbedding, WordStart, normal_tabl
 from .blocks.latent import bag_nll, latent_warnings
 from .blocks.sequences import Around, surround
 
-TURNS, ROLES = 16, 2
+TURNS, ROLES = 16, 2  # rows of the tables of PLATO's code
 _PLACES = 0.25  # of the words' std: else positions hide the words until both are learnt
 
 
@@ -81,7 +81,7 @@ class LatentPlatoConfig(PlatoConfig):
     """
 
     values: int = 20
-    temperature: float = 0.67
+    temperature: float = 0.67  # of PLATO's code
     balance: float = 0.0
 
     positive: ClassVar[tuple[str, ...]] = ("values", "temperature")
@@ -96,7 +96,7 @@ class PlatoModel(DialogueModel):
     def __init__(self, config: PlatoConfig, vocabulary: int) -> None:
         super().__init__()
         n, std, self.config = config.embedding, config.word_spread, config
-        self.embedding = WordEmbedding(vocabulary, n, std)
+        self.embedding = WordEmbedding(vocabulary, n, std)  # E, (V, n)
         longest = max(config.context_tokens, config.response_tokens) + 1
         self.places = normal_table(longest, n, _PLACES * std)
         self.turns = normal_table(TURNS, n, _PLACES * std)
@@ -114,14 +114,14 @@ class PlatoModel(DialogueModel):
         """(B, S) contexts -> (B, S + 1, n) normalised sums, and real tokens (B, S + 1)."""
         tokens = surround(batch.source, Around(behind=(SEP,)))  # every turn ends
         places, turns, roles = positions(tokens)
-        words = self.embedding(torch.where(tokens.eq(SEP), EOS, tokens))
+        words = self.embedding(torch.where(tokens.eq(SEP), EOS, tokens))  # (B, S + 1, n)
         x = words + self.places(places) + self.turns(turns) + self.roles(roles)
         return self.norm(x), tokens.ne(PAD)
 
     def response(self, tokens: Tensor, first: int = 0) -> Tensor:
         """(N, T) tokens from position `first` on -> (N, T, n), turn 0 and role 0."""
         places = torch.arange(first, first + tokens.shape[1], device=tokens.device)
-        x = self.embedding(tokens) + self.places(places)
+        x = self.embedding(tokens) + self.places(places)  # (N, T, n)
         return self.norm(x + self.turns.weight[0] + self.roles.weight[0])  # type: ignore[no-any-return]
 
     def run(
@@ -151,7 +151,9 @@ class PlatoModel(DialogueModel):
         context, seen = self.lead(context, seen, head)
         S, T = context.shape[1], response.shape[1]
         causal = torch.ones(T, T, dtype=torch.bool, device=seen.device).tril()
-        upper = F.pad(seen[:, None].expand(-1, S, -1), (0, T))  # context sees context
+        # A context sees itself, (B, S, S + T).
+        upper = F.pad(seen[:, None].expand(-1, S, -1), (0, T))
+        # A response sees the context and its own past, (B, T, S + T).
         lower = torch.cat([seen[:, None].expand(-1, T, -1), causal.expand(len(seen), T, T)], 2)
         mask = torch.cat([upper, lower], 1)[:, None]  # (B, 1, S + T, S + T)
         x, _ = self.run(torch.cat([context, response], 1), mask)
@@ -183,7 +185,7 @@ class PlatoModel(DialogueModel):
 
     def begin(self, batch: Batch, head: Tensor | None) -> State:
         """Reads the contexts behind z (B, n)."""
-        context, seen = self.lead(*self.context(batch), head)
+        context, seen = self.lead(*self.context(batch), head)  # (B, [1 +] S, n), (B, [1 +] S)
         _, row = self.run(context, seen[:, None, None])
         return State({"seen": seen}, row)
 
@@ -191,7 +193,7 @@ class PlatoModel(DialogueModel):
         """(B * width,) tokens -> logits (B * width, V)."""
         seen = state.example["seen"].repeat_interleave(state.width, 0)
         seen = F.pad(seen, (0, state.length + 1), value=True)  # (N, S + t + 1)
-        x = self.response(tokens[:, None], state.length)
+        x = self.response(tokens[:, None], state.length)  # (N, 1, n)
         x, row = self.run(x, seen[:, None, None], state.row)
         return self.output(x[:, 0]), replace(state, row=row, length=state.length + 1)
 
@@ -203,9 +205,9 @@ def positions(tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     its speaker is role 0, and the other one 1.
     """
     indices = torch.arange(tokens.shape[1], device=tokens.device)
-    ends = tokens.eq(SEP)
+    ends = tokens.eq(SEP)  # (B, S)
     begins = F.pad(ends[:, :-1], (1, 0), value=True)  # the first token of each turn
-    first = torch.where(begins, indices, 0).cummax(1).values
+    first = torch.where(begins, indices, 0).cummax(1).values  # where each token's turn begins
     turns = ends.flip(1).cumsum(1).flip(1)  # 1 for the last turn, its SEP included
     return indices - first, turns.clamp(max=TURNS - 1), turns % 2
 
@@ -221,16 +223,16 @@ class LatentPlatoModel(PlatoModel):
     def __init__(self, config: LatentPlatoConfig, vocabulary: int) -> None:
         super().__init__(config, vocabulary)
         n, std = config.embedding, config.word_spread
-        self.values = normal_table(config.values, n, std)
+        self.values = normal_table(config.values, n, std)  # a vector for each z
         self.mask = nn.Parameter(torch.randn(n) * std)  # [M]
-        self.recognition = nn.Linear(n, config.values, bias=False)
-        self.bag = nn.Linear(n, vocabulary, bias=False)
-        self.coherence = nn.Linear(n, 1)
+        self.recognition = nn.Linear(n, config.values, bias=False)  # [M] -> q(z | c, r)
+        self.bag = nn.Linear(n, vocabulary, bias=False)  # output at z -> p(w | z, c)
+        self.coherence = nn.Linear(n, 1)  # [M] -> log odds that r fits c
 
     def draw(self, batch: Batch) -> Tensor:
         """(B, n) vectors of values from the uniform prior."""
         if batch.seed is None:
-            share = torch.rand(len(batch), device=batch.source.device)
+            share = torch.rand(len(batch), device=batch.source.device)  # (B,)
         else:
             purpose = f"{batch.purpose} latent"
             share = uniforms(batch.seed, purpose, batch.ids, 1)[:, 0].to(batch.source.device)
@@ -238,7 +240,7 @@ class LatentPlatoModel(PlatoModel):
 
     def understand(self, context: Tensor, seen: Tensor, response: Tensor, real: Tensor) -> Tensor:
         """(B, n) output at [M] in front of context and response, read both ways."""
-        x, mask = self.lead(context, seen, self.mask.expand(len(context), -1))
+        x, mask = self.lead(context, seen, self.mask.expand(len(context), -1))  # (B, 1 + S, n)
         mask = torch.cat([mask, real], 1)[:, None, None]  # (B, 1, 1, 1 + S + T)
         return self.run(torch.cat([x, response], 1), mask)[0][:, 0]
 
@@ -246,24 +248,24 @@ class LatentPlatoModel(PlatoModel):
         # log q(z) (B, K) -> weights of the values: Gumbel-softmax, or the likeliest one
         if not self.training:
             return F.one_hot(logs.argmax(-1), self.config.values).to(logs.dtype)
-        gumbel = -torch.empty_like(logs).exponential_().log()
+        gumbel = -torch.empty_like(logs).exponential_().log()  # (B, K)
         return ((logs + gumbel) / self.config.temperature).softmax(-1)
 
     def loss(self, batch: Batch, step: int) -> Losses:
         """Words under z of the posterior, their bag, and which response fits the context."""
-        context, seen = self.context(batch)
-        response, real = self.response(batch.inputs), batch.target.ne(PAD)
+        context, seen = self.context(batch)  # (B, S, n), (B, S)
+        response, real = self.response(batch.inputs), batch.target.ne(PAD)  # (B, T, n), (B, T)
         # The response of the next example is the wrong one, unless it says the same.
         pairs = torch.cat([response, response.roll(-1, 0)]), torch.cat([real, real.roll(-1, 0)])
-        summary = self.understand(context.repeat(2, 1, 1), seen.repeat(2, 1), *pairs)
+        summary = self.understand(context.repeat(2, 1, 1), seen.repeat(2, 1), *pairs)  # (2B, n)
         right, wrong = summary.chunk(2)  # (B, n) each
-        logs = self.recognition(right).float().log_softmax(-1)  # log q(z | c, r)
-        head = self._mix(logs).to(context.dtype) @ self.values.weight
-        hidden, first = self.write(context, seen, response, head)
+        logs = self.recognition(right).float().log_softmax(-1)  # log q(z | c, r), (B, K)
+        head = self._mix(logs).to(context.dtype) @ self.values.weight  # (B, n)
+        hidden, first = self.write(context, seen, response, head)  # (B, T, n), (B, n)
         words = word_loss(hidden, self.output, batch)
-        bag = bag_nll(self.bag(first), batch.target).sum()
-        differs = batch.target.ne(batch.target.roll(-1, 0)).any(1)
-        # -(log p(right) + log(1 - p(wrong))), (B,)
+        bag = bag_nll(self.bag(first), batch.target).sum()  # -sum_t log p(y_t | z, c)
+        differs = batch.target.ne(batch.target.roll(-1, 0)).any(1)  # (B,)
+        # -(log p(right) + log(1 - p(wrong))), (B, 1)
         fits = F.softplus(-self.coherence(right)) + F.softplus(self.coherence(wrong))
         selection = (fits[:, 0].float() * differs).sum()
         usage = logs.logsumexp(0) - math.log(len(batch))  # log of the batch's mean q, (K,)
@@ -271,6 +273,7 @@ class LatentPlatoModel(PlatoModel):
         divergence = (logs.exp() * logs).sum() + len(batch) * math.log(self.config.values)
         information = (logs.exp() * (logs - usage)).sum()
         balance = self.config.balance * (divergence - information)  # B KL(mean q || uniform)
+        # PLATO's three losses, without a KL to the prior; `balance` is ours.
         total = words.total + (bag + selection + balance) / words.tokens
         parts = {"kl": divergence, "information": information, "bow": bag, "selection": selection}
         parts = {**words.parts, **{name: value.detach() for name, value in parts.items()}}
@@ -282,6 +285,7 @@ class LatentPlatoModel(PlatoModel):
         longest = max(map(len, responses))
         rows = [[BOS, *words] + [PAD] * (longest - len(words)) for words in responses]
         tokens = torch.tensor(rows, device=batch.source.device)
+        # (B, n)
         read = self.understand(*self.context(batch), self.response(tokens), tokens.ne(PAD))
         return self.coherence(read)[:, 0].float()  # type: ignore[no-any-return]
 
@@ -334,7 +338,7 @@ class Plato(WordAdapter, NeuralAdapter):
         K, plato = self.config.values, cast(LatentPlatoModel, model)
         wide = repeated(batch, K)
         candidates = decode(Candidates(plato), wide, decoding, self.config.response_tokens)
-        best = plato.scores(wide, candidates).view(-1, K).argmax(1).tolist()
+        best = plato.scores(wide, candidates).view(-1, K).argmax(1).tolist()  # of (B, K)
         return [candidates[row * K + number] for row, number in enumerate(best)]
 
     def warnings(self) -> list[str]:

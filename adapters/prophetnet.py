@@ -76,7 +76,7 @@ class ProphetNetConfig(WordStart, TuningConfig):
     buckets: int = 32
     max_distance: int = 128
     tied: bool = True
-    label_smoothing: float = 0.1
+    label_smoothing: float = 0.1  # of the released scripts
 
     of_all_heads: ClassVar[str] = "embedding"
     positive: ClassVar[tuple[str, ...]] = (
@@ -122,14 +122,15 @@ class ProphetNetModel(DialogueModel):
         n, K = config.embedding, config.ngram
         self.config, self.around = config, words.around
         self.embedding = WordEmbedding(words.count, n, config.word_spread)
-        self.encoder_positions = nn.Embedding(words.positions, n)
+        self.encoder_positions = nn.Embedding(words.positions, n)  # learned
         self.decoder_positions = nn.Embedding(words.positions, n)
-        self.streams = nn.Embedding(K, n)
+        self.streams = nn.Embedding(K, n)  # the vector that each predicting stream starts from
         for table in (self.encoder_positions, self.decoder_positions, self.streams):
             nn.init.normal_(table.weight, 0.0, _PLACES * config.word_spread)
         self.encoder_norm, self.decoder_norm = nn.LayerNorm(n), nn.LayerNorm(n)
         self.dropout = Dropout(config.dropout)
         self.encoder = nn.ModuleList(self._encoder_layer() for _ in range(config.layers))
+        # Nothing reads the main stream of the last layer.
         kinds = [DecoderLayer] * (config.layers - 1) + [LastLayer]
         self.decoder = nn.ModuleList(self._decoder_layer(kind) for kind in kinds)
         final = config.norm == "pre"  # pre-norm stacks end with a norm
@@ -158,7 +159,7 @@ class ProphetNetModel(DialogueModel):
 
     def embed_context(self, tokens: Tensor) -> Tensor:
         """(B, S) tokens of a context -> (B, S, n), words and where they stand."""
-        places = torch.arange(1, tokens.shape[1] + 1, device=tokens.device)
+        places = torch.arange(1, tokens.shape[1] + 1, device=tokens.device)  # row 0 is PAD's
         return self.embedding(tokens) + _rows(self.encoder_positions, places)  # type: ignore[no-any-return]
 
     def distances(self, tokens: Tensor, seen: Tensor) -> Draws:
@@ -167,9 +168,9 @@ class ProphetNetModel(DialogueModel):
 
     def encode(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """(B, S) contexts -> (B, S, n), and the mask (B, 1, 1, S) of real tokens."""
-        tokens = surround(batch.source, self.around)
-        seen = tokens.ne(PAD)[:, None, None]
-        x = self.dropout(self.encoder_norm(self.embed_context(tokens)))
+        tokens = surround(batch.source, self.around)  # (B, front + S + behind)
+        seen = tokens.ne(PAD)[:, None, None]  # (B, 1, 1, S)
+        x = self.dropout(self.encoder_norm(self.embed_context(tokens)))  # (B, S, n)
         distances = self.distances(tokens, seen)
         for layer in self.encoder:
             x = layer(x, seen, distances)  # LN(x + f(x)), or x + f(LN(x))
@@ -178,6 +179,7 @@ class ProphetNetModel(DialogueModel):
     def begin(self, memory: Tensor, seen: Tensor, pasts: Sequence[Any]) -> State:
         """Where responding starts: contexts projected for every layer, and keys it begins with."""
         layers = cast(Iterable[DecoderLayer], self.decoder)
+        # (B, H, S, n/H)
         projected = [layer.cross_attention.keys_values(memory, None) for layer in layers]
         keys_values = [(keys.contiguous(), values.contiguous()) for keys, values in projected]
         return State({"memory": keys_values, "seen": seen}, list(pasts))
@@ -203,7 +205,7 @@ class ProphetNetModel(DialogueModel):
             (N, K, T, n) outputs of K = `streams` predicting streams, and what each layer has read.
         """
         T, c = tokens.shape[1], self.config
-        x = self.embed(tokens, state.length, streams)
+        x = self.embed(tokens, state.length, streams)  # (N, (K + 1) T, n)
         bucketing = c.buckets, c.max_distance
         presents = []
         for layer, past, memory in zip(
@@ -214,6 +216,7 @@ class ProphetNetModel(DialogueModel):
             plan = streams_of(T, state.length, streams, bucketing, front, x.device)
             x, present = layer(x, past, memory, (None, state.example["seen"]), plan)
             presents.append(present)
+        # The last layer gave the predicting streams alone, (N, K T, n).
         return self.decoder_end(x).unflatten(1, (streams, T)), presents
 
     def logits(self, batch: Batch) -> Tensor:
@@ -234,11 +237,12 @@ class ProphetNetModel(DialogueModel):
         counts = torch.cat([real % T >= k for k in range(K)])
         logits = self.output(hidden.flatten(0, 2).index_select(0, rows))  # (K tokens, V)
         target = batch.target.flatten().index_select(0, real).repeat(K)
+        # (K tokens,); DialogVED, eq. 2
         nll = F.cross_entropy(logits, target, reduction="none") * counts
-        total = (1 - smoothing) * nll.sum()
+        total = (1 - smoothing) * nll.sum()  # label smoothing: (1 - s) NLL + s mean_w -log p(w)
         if smoothing:
             total = total + smoothing * (uniform_loss(logits, self.output) * counts).sum()
-        first = nll[:tokens].sum().detach()
+        first = nll[:tokens].sum().detach()  # of stream 1, by which systems compare
         parts = {"nll": first, "future_nll": nll.sum().detach() - first}
         return Losses(total / (K * tokens), parts, tokens, len(batch))
 

@@ -1,10 +1,10 @@
 """RL Transformer: attention and the encoder's feed-forward see random features of their input.
 
-Lee, Lee and Gan, "A Randomized Link Transformer for Diverse Open-Domain Dialogue Generation", in
-the sizes of the PaRaFormer paper (sections 3.2, 3.3). Against its parent, the Transformer: queries,
-keys, values and the attention's output are trained maps of [x; x W^r] with W^r random (RLSA), and
-the encoder's feed-forward is W_2 [ReLU(W_1^r x + b_1^r); x] + b_2 (RLFF). Everything random is
-drawn at the start of every epoch and for every context that is answered.
+Lee, Lee and Gan, "A Randomized Link Transformer for Diverse Open-Domain Dialogue Generation"
+(sections 3.2 and 3.3), in the sizes of the PaRaFormer paper. Against its parent, the Transformer:
+queries, keys, values and the attention's output are trained maps of [x; x W^r] with W^r random
+(RLSA), and the encoder's feed-forward is W_2 [ReLU(W_1^r x + b_1^r); x] + b_2 (RLFF). Everything
+random is drawn at the start of every epoch and for every context that is answered.
 """
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ class RLTransformerConfig(TransformerConfig):
     """
 
     d_rand: int = 512
-    output_link: Literal["X", "Z"] = "Z"
+    output_link: Literal["X", "Z"] = "Z"  # PaRaFormer's eq. 14 counts a link to Z
     rlsa_encoder: bool = True
     rlsa_decoder: bool = True
     rlsa_cross: bool = True
     rlff_encoder: bool = True
-    rlff_decoder: bool = False
+    rlff_decoder: bool = False  # section 3.3: in the encoder alone
     links: bool = True
     draws: Literal["xavier", "normal", "uniform"] = "xavier"
     behind_random: float = 1.0
@@ -84,16 +84,17 @@ class RLTransformerConfig(TransformerConfig):
 
     def attention_scale(self, inputs: int) -> StdOrBounds:
         """Of a random map `inputs` -> d_rand: Xavier's normal, gain 1."""
-        return self._scale((2 / (inputs + self.d_rand)) ** 0.5)  # W^r ~ N(0, 2 / (n + d_r))
+        # W^r ~ N(0, 2 / (n + d_r)), section 3.2
+        return self._scale((2 / (inputs + self.d_rand)) ** 0.5)
 
     def feed_forward_scale(self) -> StdOrBounds:
         """Of W_1^r and b_1^r: Xavier's uniform, gain sqrt(2) for the ReLU."""
-        # a = sqrt(2) sqrt(6 / (n + d_ff))
+        # W_1^r ~ U(-a, a) with a = sqrt(2) sqrt(6 / (n + d_ff)), section 3.3
         bound = 2**0.5 * (6 / (self.embedding + self.feed_forward)) ** 0.5
         return self._scale((-bound, bound))
 
     def _scale(self, xavier: StdOrBounds) -> StdOrBounds:
-        ablations: dict[str, StdOrBounds] = {"normal": 0.1, "uniform": (0.0, 0.01)}
+        ablations: dict[str, StdOrBounds] = {"normal": 0.1, "uniform": (0.0, 0.01)}  # Table 4
         return ablations.get(self.draws, xavier)
 
 
@@ -132,7 +133,7 @@ class RandomLink(nn.Module):
 
     def forward(self, x: Tensor, draws: Draws = None, link: Tensor | None = None) -> Tensor:
         """(N, s, inputs) -> (N, s, outputs); the link is `x` itself unless another is given."""
-        link = x if link is None else link
+        link = x if link is None else link  # X of eq. 1 to 3
         random_weights = self.random.weights(draws)
         if isinstance(random_weights, Joined):
             return self._as_one_map(x, link, random_weights)
@@ -152,10 +153,10 @@ class RandomLink(nn.Module):
 
     def _as_one_map(self, x: Tensor, link: Tensor, maps: Joined) -> Tensor:
         if not self.linked:
-            return linear(x, maps.both)
+            return linear(x, maps.both)  # W W^r x
         if link is x:
-            return linear(x, maps.link + maps.both)
-        return linear(link, maps.link) + linear(x, maps.both)
+            return linear(x, maps.link + maps.both)  # (W_link + W_random W^r) x, (N, s, out)
+        return linear(link, maps.link) + linear(x, maps.both)  # eq. 6: W_Z^r reads Z, the link is X
 
 
 class RandomLinkAttention(Attention):
@@ -165,13 +166,15 @@ class RandomLinkAttention(Attention):
         c = config
         super().__init__(c.embedding, c.attention_size, c.heads, c.dropout, self._maker(c))
         self.link_is_input = c.output_link == "X"
-        link = c.embedding if self.link_is_input else c.attention_size
-        random = _random(c.attention_size, c)
+        link = c.embedding if self.link_is_input else c.attention_size  # n of X, or d of Z
+        random = _random(c.attention_size, c)  # W_Z^r
         self.output = RandomLink(random, link if c.links else 0, c.embedding)  # eq. 6
 
     @staticmethod
     def _maker(config: RLTransformerConfig) -> MakeLinear:
         def make(inputs: int, outputs: int, bias: bool) -> nn.Module:
+            # Eq. 1 to 3: W [X; X W^r] for Q, K and V, one W^r for all heads, as PaRaFormer's eq. 14
+            # counts it.
             return RandomLink(_random(inputs, config), inputs if config.links else 0, outputs)
 
         return make
@@ -195,16 +198,18 @@ class RandomLinkFeedForward(FeedForward):
         c = config
 
         def make(inputs: int, outputs: int, bias: bool) -> nn.Module:
+            # Eq. 7 shows no b_1^r and no b_2; PaRaFormer's eq. 15 counts both.
             return RandomLinear(inputs, outputs, bias=bias, std_or_bounds=c.feed_forward_scale())
 
         super().__init__(c.embedding, c.feed_forward, c.dropout, make)
         self.linked = c.links
         if self.linked:
+            # W_2 (n, d_ff + n), b_2
             self.second = trained(c.feed_forward + c.embedding, c.embedding, True)
 
     def forward(self, x: Tensor, draws: Draws) -> Tensor:
         """(B, T, n) -> (B, T, n)."""
-        hidden = self.hidden(x, draws)
+        hidden = self.hidden(x, draws)  # (B, T, d_ff)
         # eq. 7: W_2 [ReLU(W_1^r x + b_1^r); x] + b_2
         return _together(self.second, hidden, x) if self.linked else self.second(hidden)
 
@@ -221,6 +226,7 @@ class RLTransformerModel(RandomizedModel, TransformerModel):
                 # the columns behind the link
                 yield module.trained.weight[:, -module.random.outputs :]
             elif isinstance(module, RandomLinkFeedForward):
+                # (n, d_ff) of W_2, which read the ReLU
                 yield cast(nn.Linear, module.second).weight[:, : self.config.feed_forward]
 
     def _attention_of(self, randomized: bool) -> Attention:
@@ -239,6 +245,7 @@ class RLTransformerModel(RandomizedModel, TransformerModel):
             if isinstance(module, RandomLink):
                 index = module.random.index
                 joined = module.joined(draws[index][0])
+                # cast once for all steps
                 shared[index] = Joined(joined.link.to(dtype), joined.both.to(dtype))
         return replace(state, shared=shared)
 
@@ -253,6 +260,7 @@ class RLTransformerModel(RandomizedModel, TransformerModel):
         c = self.config
         attentions = self._attention_of(c.rlsa_decoder), self._attention_of(c.rlsa_cross)
         feed_forward = self._feed_forward_of(c.rlff_decoder, layer)
+        # Section 3.1: RLSA, encoder-decoder RLSA, and a feed-forward that is ordinary by default.
         return DecoderLayer(*attentions, feed_forward, self._residuals(3))
 
 

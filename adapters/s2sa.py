@@ -32,7 +32,7 @@ _RHO, _EPS = 0.95, 1e-6  # of AdaDelta (DVS2S, "Model Training")
 
 @dataclass(frozen=True)
 class S2SAConfig(Seq2SeqConfig):
-    """Sizes and training; defaults are the paper's values.
+    """Sizes and training; defaults are the paper's ("Experiment Setup", "Model Training").
 
     Attributes:
         optimiser: AdaDelta with the paper's halving and stopping, or Adam as other systems have
@@ -56,7 +56,7 @@ class S2SAModel(Seq2SeqModel):
 
     def __init__(self, config: S2SAConfig, vocabulary: int) -> None:
         super().__init__(config, vocabulary)
-        # E_r
+        # E_r (V, e); E of the messages is `embedding`
         self.response_embedding = WordEmbedding(vocabulary, config.embedding, config.word_spread)
 
     def readout_size(self, config: Seq2SeqConfig) -> int:
@@ -69,7 +69,7 @@ class S2SAModel(Seq2SeqModel):
 
     def readout(self, embedded: Tensor, top: Tensor, attended: Tensor) -> Tensor:
         """[E[y_(i-1)]; h'_i; c_i], (N, e + 3h)."""
-        # s(w) reads [E_r[y_(i-1)]; h'_i; c_i], eq. 7
+        # What s(w) reads, with the h'_i of eq. 2 where eq. 7 prints h'_(i-1).
         return torch.cat([embedded, top, attended], -1)
 
 
@@ -100,11 +100,11 @@ class AdaDeltaTrainer(Trainer):
 
     def rate(self) -> float:
         """The rate, halved once for every rise so far."""
-        # halved at every rise of validation perplexity
+        # DVS2S, Algorithm 1; perplexity is the exponential of this loss and rises with it
         return self.config.learning_rate * 0.5 ** sum(rises(self.history.curve))
 
     def _should_continue(self) -> bool:
-        stopped = rises(self.history.curve)[-2:] == [True, True]  # two rises in a row
+        stopped = rises(self.history.curve)[-2:] == [True, True]  # DVS2S, Algorithm 1
         return self.history.epoch < self.config.epochs and not stopped
 
 
@@ -117,7 +117,7 @@ class MessageAdapter(WordAdapter, NeuralAdapter):
     def respond(self, contexts: Sequence[Context], decoding: Decoding, run: Run) -> list[str]:
         """Answers the last turn of each context."""
         if self.config.reads == "message":
-            contexts = [Context(context[-1:], context.id) for context in contexts]
+            contexts = [Context(context[-1:], context.id) for context in contexts]  # X of eq. 1
         return super().respond(contexts, decoding, run)
 
     def trainer(self, model: DialogueModel, train: Encoded, valid: Encoded, run: Run) -> Trainer:
@@ -136,6 +136,7 @@ class MessageAdapter(WordAdapter, NeuralAdapter):
 @lru_cache(maxsize=4)
 def messages(split: Split) -> Split:
     """The same examples with the last turn of each context alone; kept for the next system."""
+    # DVS2S, "Problem Formalization": X_i is a message, without the turns before it.
     cut = (Example(e.id, e.dialogue_id, e.context[-1:], e.references) for e in split)
     return Split(split.name, tuple(cut))
 

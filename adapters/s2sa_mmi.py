@@ -38,9 +38,9 @@ class S2SAMMIConfig(S2SAConfig):
         hypotheses: how many are ranked where the decoding does not say it (beam and mmi do).
     """
 
-    backward_weight: float = 0.5
-    hypotheses: int = 20
-    answer_batch: int = 16
+    backward_weight: float = 0.5  # lambda, as in the code of MMI
+    hypotheses: int = 20  # the beam of DVS2S, "Experiment Setup"
+    answer_batch: int = 16  # the second model reads every hypothesis
 
     positive: ClassVar[tuple[str, ...]] = ("hypotheses",)
 
@@ -72,6 +72,7 @@ class S2SAMMIModel(DialogueModel):
 
     def backward_score(self, response: Tensor, message: Tensor) -> Tensor:
         """Log p(m | r) / |m| of (N, S) messages m given (N, T) responses r, EOS counted, (N,)."""
+        # The second model reads the response and writes the message.
         batch = Batch(("",) * len(response), response, message, message.new_zeros(0))
         logits = self.back.logits(batch).float()  # (N, S, V)
         # -log p(m_t | r), (N, S)
@@ -112,6 +113,7 @@ class S2SAMMI(MessageAdapter):
         """Trains the model from response to message; the losses of responses are S2SA's."""
         base = require_trained_base(self.name, run.base, S2SA)
         super().fit(train, valid, run)
+        # losses of messages, not of responses
         history = replace(self.history, curve=rename_losses(self.history.curve, "message"))
         losses = base.history.best.items()
         self.history = append_epoch(history, {k: v for k, v in losses if k.startswith("valid_")})
@@ -201,7 +203,7 @@ def _as_source(words: Sequence[int]) -> Sequence[int]:
 
 
 def _as_target(words: Sequence[int], limit: int) -> list[int]:
-    return [*words[-limit:], EOS]
+    return [*words[-limit:], EOS]  # what is too long loses its beginning, as contexts do
 
 
 def best_hypothesis(
@@ -219,4 +221,5 @@ def best_hypothesis(
         ((1 - weight) * hypothesis.score + weight * score, -rank)
         for rank, (hypothesis, score) in enumerate(zip(hypotheses, backward, strict=True))
     ]
+    # Of equal scores max takes the larger -rank: the one that S2SA itself prefers.
     return hypotheses[-max(scored)[1]].tokens if scored else ()

@@ -55,7 +55,7 @@ class FunctionWordOptions:
     """
 
     tags: Tags = "auto"
-    function_count: int = 10
+    function_count: int = 10  # DVS2S, "Dynamic Vocabulary Construction"
     answer_batch: int = 16
 
     not_negative: ClassVar[tuple[str, ...]] = ("function_count",)
@@ -69,7 +69,7 @@ class ContentWordOptions:
         content_words: N; all of them where there are fewer.
     """
 
-    content_words: int = 1_000
+    content_words: int = 1_000  # DVS2S, "Experiment Setup"
 
     not_negative: ClassVar[tuple[str, ...]] = ("content_words",)
 
@@ -105,7 +105,7 @@ class VocabularyModel(Seq2SeqModel):
 
     def vocabularies(self, batch: Batch) -> Tensor:
         """The numbers of the words that each message is answered with, (B, K)."""
-        _, last = self.encode(batch)
+        _, last = self.encode(batch)  # (layers, B, 2h)
         return self._numbers(self.predictor(last[-1]))  # h_t = [last forward; first backward]
 
     def _numbers(self, odds: Tensor) -> Tensor:
@@ -113,7 +113,7 @@ class VocabularyModel(Seq2SeqModel):
 
     def start(self, batch: Batch) -> State:
         """Reads the messages and gathers the output rows of their vocabularies."""
-        memory, last = self.encode(batch)
+        memory, last = self.encode(batch)  # (B, S, 2h), (layers, B, 2h)
         # (B, K): all function words, N content words
         numbers = self._numbers(self.predictor(last[-1]))
         state = self.begin(batch, memory, last)
@@ -124,7 +124,7 @@ class VocabularyModel(Seq2SeqModel):
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """(B * width,) tokens -> logits (B * width, V), -inf outside the vocabulary."""
-        readout, state = self.advance(self.embed(tokens), state)
+        readout, state = self.advance(self.embed(tokens), state)  # (B * W, k)
         numbers, rows, biases = (state.example[key] for key in ("numbers", "rows", "biases"))
         read = readout.view(len(rows), -1, readout.shape[-1])  # (B, W, k)
         with precise_answers(self.output):
@@ -151,7 +151,7 @@ class VocabularyModel(Seq2SeqModel):
         """
         memory, last = self.encode(batch)
         odds = self.predictor(last[-1])  # log odds of beta, (B, C)
-        chosen = self._choose(odds)
+        chosen = self._choose(odds)  # T_s, (B, C, S)
         # (B, T, V)
         logits = self.output(self.teacher_forced(self.begin(batch, memory, last), batch.inputs))
         with torch.autocast(logits.device.type, enabled=False):  # bfloat16 is too coarse for sums
@@ -163,6 +163,7 @@ class VocabularyModel(Seq2SeqModel):
     def _choose(self, odds: Tensor) -> Tensor:
         """The content words of S vocabularies an example, (B, C, S) of 0 and 1."""
         best = self.predictor.best(odds, self.words)  # (B, N) places of content words
+        # one vocabulary, (B, C, 1)
         return torch.zeros_like(odds).scatter_(1, best, 1.0)[:, :, None]
 
     def _completed(self, chosen: Tensor, batch: Batch) -> Tensor:
@@ -188,9 +189,9 @@ class WordsModel(VocabularyModel, S2SAModel):
 
     def loss(self, batch: Batch, step: int) -> Losses:
         """Binary cross-entropy over the content words; the encoder gets no gradient."""
-        with torch.no_grad():
+        with torch.no_grad():  # Algorithm 1 fixes the encoder
             _, last = self.encode(batch)
-        odds = self.predictor(last[-1])
+        odds = self.predictor(last[-1])  # eq. 8, (B, C)
         held = self.predictor.contained_words(batch.target).to(odds.dtype)  # t_j, (B, C)
         # -sum_j log p(t_j | X), Algorithm 1
         nll = F.binary_cross_entropy_with_logits(odds, held, reduction="sum")
@@ -280,6 +281,7 @@ class WordsStage(VocabularyAdapter, MessageAdapter):
         words = cast(WordsModel, model)
         counts = np.zeros(len(self.vocabulary), np.int64)  # responses that contain each word, (V,)
         for start, end in zip(train.target.starts, train.target.ends, strict=True):
+            # once a response, however often it stands there
             counts[np.unique(train.target.values[start:end])] += 1
         words.predictor.start_from(torch.from_numpy(counts).to(run.device), len(train))
         return super().trainer(model, train, valid, run)
@@ -315,9 +317,9 @@ class Coverage:
         """
         shares, shares_known = [], []
         for reference, held in zip(references, vocabularies, strict=True):
-            words = set(reference)
+            words = set(reference)  # distinct, as in eq. 15
             covered = sum(word in held for word in words)  # eq. 15
-            within = sum(word in known for word in words)
+            within = sum(word in known for word in words)  # not in eq. 15
             if words:
                 shares.append(covered / len(words))
             if within:
@@ -360,6 +362,7 @@ class AnsweringStage(NeuralAdapter):
     def coverage(self, split: Split, run: Run) -> Coverage:
         """Word coverage recall (eq. 15) over the responses of a split."""
         known = self.vocabulary.words
+        # Every vocabulary holds EOS and the like, which are no words of a reference.
         words = ({known[i] for i in held} - set(SPECIALS) for held in self._allot(split, run))
         references = [tokenize(example.references[0]) for example in split]
         return Coverage.of(references, words, set(known))

@@ -58,6 +58,7 @@ class LSTMConfig(WordTable, WordStart, NeuralConfig):
         weight_decay: times the weights, added to the gradient.
     """
 
+    # AdaND, section 4.3; clip, context_drop and weight_decay as in its code
     context_tokens: int = 50
     response_tokens: int = 50
     learning_rate: float = 1e-3
@@ -90,9 +91,10 @@ class LSTMModel(DialogueModel):
         )
         # of the response's words
         self.response_embedding = WordEmbedding(vocabulary, e, config.word_spread)
+        # one direction
         self.decoder = ForwardLSTM([self.cell(1, e), *(self.cell(1, h) for _ in more)], dropout)
         self.attention: nn.Module = GeneralAttention(2 * h, h)  # asks h_j (2h) with s_t (h)
-        self.output = WordOutput(h, vocabulary)
+        self.output = WordOutput(h, vocabulary)  # p(y_t | s), eq. 2
         self.dropout = Dropout(dropout)
 
     def cell(self, directions: int, inputs: int) -> Cell:

@@ -42,7 +42,7 @@ class SVTConfig(LatentTransformerConfig):
         latent: size of z_t.
     """
 
-    kappa: float = 0.6
+    kappa: float = 0.6  # of the code of SVT on EmpatheticDialogues
     latent: int = 300
 
     positive: ClassVar[tuple[str, ...]] = ("latent",)
@@ -81,9 +81,9 @@ class VariationalLayer(DecoderLayer):
         draws: Draws,
     ) -> tuple[Tensor, KeysValues]:
         """As `DecoderLayer.forward` with z from the prior; `draws` (B, positions, z) is noise."""
-        read, present = self.read(x, past, memory, masks, None)
-        first = present[0].shape[2] - x.shape[1]
-        epsilon = draws[:, first : first + x.shape[1]]
+        read, present = self.read(x, past, memory, masks, None)  # x_t, (N, T, n)
+        first = present[0].shape[2] - x.shape[1]  # the position that x begins at
+        epsilon = draws[:, first : first + x.shape[1]]  # (B, T, z)
         epsilon = epsilon.repeat_interleave(len(x) // len(epsilon), 0)  # beams share it
         return self.write(read, self.prior(read).sample(epsilon)), present  # z_t ~ p(z_t | x_t)
 
@@ -132,6 +132,7 @@ class Posterior(nn.Module):
         def attend_context(y: Tensor) -> Tensor:
             return beside.cross_attention(y, memory, seen, None)  # type: ignore[no-any-return]
 
+        # q(z_t) from x'_t, which has read words behind t too, (B, T, z)
         return self.network(self.around_cross(self.around_attention(x, attend), attend_context))  # type: ignore[no-any-return]
 
 
@@ -144,7 +145,7 @@ class SVTModel(LatentTransformerModel):
     def __init__(self, config: SVTConfig, vocabulary: int) -> None:
         super().__init__(config, vocabulary)
         self.posterior = Posterior(self._attention(), self._residuals(2), self._network())
-        self.bag = trained(config.embedding + config.latent, vocabulary, True)
+        self.bag = trained(config.embedding + config.latent, vocabulary, True)  # from [x_t; z_t]
 
     @property
     def first(self) -> VariationalLayer:
@@ -176,6 +177,7 @@ class SVTModel(LatentTransformerModel):
         """Starts from the weights of a plain Transformer; what z goes through stays as it is."""
         started = dict(weights)
         wide = self.state_dict()[_WIDENED].clone()
+        # columns of x_t; those of z_t stay random
         wide[:, : self.config.embedding] = weights[_WIDENED]
         started[_WIDENED] = wide
         for part in ("attention", "around_attention", "around_cross"):
@@ -195,15 +197,15 @@ class SVTModel(LatentTransformerModel):
     def loss(self, batch: Batch, step: int) -> Losses:
         """Words under z of the posterior, KL and bags of words, at real positions only."""
         memory, seen = self.encode(batch.source, None)
-        of_first, *of_others = self._project(memory, None)
-        x = self._embed(batch.inputs)
+        of_first, *of_others = self._project(memory, None)  # keys and values by layer
+        x = self._embed(batch.inputs)  # (B, T, n)
         # By the targets, since the inputs of a short response still hold its EOS.
-        real = batch.target.ne(PAD)[:, None, None]
+        real = batch.target.ne(PAD)[:, None, None]  # (B, 1, 1, T)
         posterior = self.posterior(x, self.first, of_first, (real, seen))
         z = posterior.sample(self.draws(batch)[:, : x.shape[1]])  # (B, T, z)
-        read, _ = self.first.read(x, None, of_first, (causal_mask(x), seen), None)
+        read, _ = self.first.read(x, None, of_first, (causal_mask(x), seen), None)  # x_t, (B, T, n)
         layers = list(self.decoder)[1:]
-        hidden = self.decode(self.first.write(read, z), layers, of_others, seen)
+        hidden = self.decode(self.first.write(read, z), layers, of_others, seen)  # (B, T, n)
         words = word_loss(hidden, self.output, batch)
         divergence = posterior.divergence(self.first.prior(read)).flatten()  # (B * T,)
         bag = self.bags(torch.cat([read, z.to(read.dtype)], -1), batch).sum()
@@ -222,7 +224,7 @@ class SVTModel(LatentTransformerModel):
         nll = bag_nll(self.bag(states.index_select(0, batch.real)), target)  # (R, T)
         places = torch.arange(size, device=target.device)
         ahead = places >= (batch.real % size)[:, None]  # words from t on, (R, T)
-        # mean over the words from t on
+        # mean over the words from t on, (R,)
         return (nll * ahead).sum(1) / (ahead & target.ne(PAD)).sum(1)
 
 

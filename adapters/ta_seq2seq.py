@@ -55,8 +55,9 @@ class TASeq2SeqModel(TopicAwareModel, S2SAModel):
         """One word further: its vector (N, e) -> the readout (N, k) and the new state."""
         example, states = state.example, state.row
         # s_(i-1), (B, W, h)
-        query = states[-1].view(len(example["memory"]), -1, states[-1].shape[-1])  # (B, W, h)
+        query = states[-1].view(len(example["memory"]), -1, states[-1].shape[-1])
         attended = self.attention(example["memory"], example["keys"], query, example["seen"])
+        # c_i (N, 2h), o_i (N, T)
         attended, topic_context = (
             attended.flatten(0, 1),
             self.topic_context(query, state).flatten(0, 1),
@@ -68,12 +69,13 @@ class TASeq2SeqModel(TopicAwareModel, S2SAModel):
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """(B * width,) tokens -> logits (B * width, V)."""
         readout, state = self.advance(self.embed(tokens), state)
-        beams = readout.view(len(state.example["numbers"]), -1, readout.shape[-1])
+        beams = readout.view(len(state.example["numbers"]), -1, readout.shape[-1])  # (B, W, k)
         return self.scores(beams, state).flatten(0, 1), state  # Psi_V and Psi_K
 
     def logits(self, batch: Batch) -> Tensor:
         """(B, T, V) with teacher forcing."""
         state = self.start(batch)
+        # (B, T, k) readouts: where beams stand in `step`, the words of a response stand here.
         return self.scores(self.teacher_forced(state, batch.inputs), state)
 
 

@@ -49,13 +49,15 @@ class TASeq2SeqLSTMModel(TopicAwareModel, LSTMModel):
 
     def write(self, x: Tensor, state: State) -> tuple[Tensor, list[Parts]]:
         """As of its parent, o_i beside every word."""
-        examples, tops, states = len(state.example["numbers"]), [], state.row["states"]
+        examples, tops, states = len(state.example["numbers"]), [], state.row["states"]  # B
         for word in x.unbind(1):  # (N, e)
             before = states[-1][0]  # s_(i-1), (N, h)
+            # o_i, (N, T)
             topic_context = self.topic_context(
                 before.view(examples, -1, before.shape[-1]), state
             ).flatten(0, 1)
             read = torch.cat([word, topic_context], -1)[:, None]  # (N, 1, e + T)
+            # s_i, (N, 1, h)
             top, states = self.decoder(read, states, state.row["fixed"], state.shared)
             tops.append(top)
         return torch.cat(tops, 1), states
@@ -63,7 +65,7 @@ class TASeq2SeqLSTMModel(TopicAwareModel, LSTMModel):
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """(B * width,) tokens -> logits (B * width, V)."""
         readout, state = self.advance(tokens[:, None], state)
-        beams = readout.view(len(state.example["numbers"]), -1, readout.shape[-1])
+        beams = readout.view(len(state.example["numbers"]), -1, readout.shape[-1])  # (B, W, h)
         return self.scores(beams, state).flatten(0, 1), state
 
     def logits(self, batch: Batch) -> Tensor:

@@ -61,11 +61,13 @@ class TransformerConfig(WordTable, WordStart, NeuralConfig):
     layers: int = 6
     heads: int = 4
     attention: int = 128
+    # The 153,600 parameters of an attention network in PaRaFormer's appendix A.1 are 4 n d.
     d_scope: Literal["total", "per_head"] = "total"
     feed_forward: int = 2_048
     dropout: float = 0.1
-    norm: Literal["post", "pre"] = "post"
+    norm: Literal["post", "pre"] = "post"  # RL Transformer, section 3.1
     word_spread: float = STD_BESIDE_POSITIONS
+    # PaRaFormer's eq. 20 presumes inputs of about unit variance, which sqrt(n) E[w] has not.
     scale_embeddings: bool = False
 
     positive: ClassVar[tuple[str, ...]] = ("layers", "heads", "attention", "feed_forward")
@@ -88,8 +90,9 @@ class TransformerModel(DialogueModel):
     def __init__(self, config: TransformerConfig, vocabulary: int) -> None:
         super().__init__()
         self.config = config
+        # E, (V, n)
         self.embedding = WordEmbedding(vocabulary, config.embedding, config.word_spread)
-        longest = max(config.context_tokens, config.response_tokens + 1)
+        longest = max(config.context_tokens, config.response_tokens + 1)  # + 1 for BOS
         self.positions = Positions(config.embedding, longest)
         self.dropout = Dropout(config.dropout)
         numbers = range(1, config.layers + 1)
@@ -98,6 +101,7 @@ class TransformerModel(DialogueModel):
         final = config.norm == "pre"  # pre-norm stacks end with a norm
         self.encoder_norm = nn.LayerNorm(config.embedding) if final else nn.Identity()
         self.decoder_norm = nn.LayerNorm(config.embedding) if final else nn.Identity()
+        # not tied to E, as in the code of SVT
         self.output = WordOutput(config.embedding, vocabulary)
         nn.init.xavier_uniform_(self.output.weight)
 
@@ -131,6 +135,7 @@ class TransformerModel(DialogueModel):
         """Layer 1 .. N of the decoder; attention to the context is always trained."""
         attention = self._attention(self.attention_maps(layer))
         feed_forward = self._feed_forward(layer)
+        # With random maps here too, a PaRaFormer would not converge (its section 3).
         return DecoderLayer(attention, self._attention(), feed_forward, self._residuals(3))
 
     def draws(self, batch: Batch) -> Draws:
@@ -138,7 +143,7 @@ class TransformerModel(DialogueModel):
         return None
 
     def _embed(self, tokens: Tensor, first: int = 0) -> Tensor:
-        x = self.embedding(tokens)
+        x = self.embedding(tokens)  # (B, T, n)
         if self.config.scale_embeddings:
             x = x * self.config.embedding**0.5  # Vaswani et al., section 3.4
         # E[w] + sinusoidal positions, (B, T, n)
@@ -157,7 +162,7 @@ class TransformerModel(DialogueModel):
     ) -> tuple[Tensor, Tensor]:
         """(B, S) tokens -> (B, S, n) of an encoder, and the mask (B, 1, 1, S) of real tokens."""
         mask = tokens.ne(PAD)[:, None, None]  # (B, 1, 1, S)
-        x = self._embed(tokens)
+        x = self._embed(tokens)  # (B, S, n)
         # x <- LN(x + Dropout(f(x))) for each sub-network f (post-norm: RL Transformer, section 3.1)
         for layer in layers:
             x = layer(x, mask, draws)
@@ -206,9 +211,10 @@ class TransformerModel(DialogueModel):
         """Where answering starts, from what `encode` gave."""
         # Every step reads them, which is faster where each head's lie together.
         keys_values = [(k.contiguous(), v.contiguous()) for k, v in self._project(memory, draws)]
+        # Weights of all contexts together have no dimension by which `State` could pick examples.
         shared = draws if are_shared(draws) else None
         example = {"memory": keys_values, "seen": seen, "draws": None if shared else draws}
-        return State(example, [None] * len(self.decoder), shared=shared)
+        return State(example, [None] * len(self.decoder), shared=shared)  # no keys and values yet
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """(B * width,) tokens -> logits (B * width, V)."""

@@ -42,7 +42,7 @@ class VHCRConfig(LatentConfig):
             training.
     """
 
-    utterance_drop: float = 0.25
+    utterance_drop: float = 0.25  # of the code of VHCR
 
     rates: ClassVar[tuple[str, ...]] = ("utterance_drop",)
 
@@ -63,7 +63,7 @@ class VHCRModel(VariationalModel):
             2 * h, config.latent_hidden, latent, 1.0
         )
         self.context_bridge = nn.Linear(latent, layers * h)  # z_conv -> first states
-        self.unk_utterance = nn.Parameter(torch.randn(2 * h) * 0.1)
+        self.unk_utterance = nn.Parameter(torch.randn(2 * h) * 0.1)  # what stands for a dropped one
         for weights in self.of_conversation():
             weights.mul_(config.latent_spread)
 
@@ -82,7 +82,7 @@ class VHCRModel(VariationalModel):
 
     def infer(self, turns: Conversation) -> Gaussian:
         """q(z_conv | utterances)."""
-        _, last = self.inference.read(turns.vectors, turns.real)
+        _, last = self.inference.read(turns.vectors, turns.real)  # (1, B, 2h)
         return self.conversation_posterior(last[-1])  # type: ignore[no-any-return]
 
     def summary(self, turns: Conversation, conv: Tensor) -> Tensor:
@@ -101,12 +101,13 @@ class VHCRModel(VariationalModel):
     def loss(self, batch: Batch, step: int) -> Losses:
         """The negative evidence lower bound, both KL annealed, for each real target token."""
         turns, response = self.conversation(batch), self.response(batch)
-        of_conversation, of_sentence = noise(batch, 2 * self.latent).chunk(2, -1)
+        of_conversation, of_sentence = noise(batch, 2 * self.latent).chunk(2, -1)  # (B, z) each
         whole = turns.append(response)  # context and response
         # q(z_conv | context, response)
         posterior = self.infer(replace(whole, vectors=self.for_latent(whole.vectors)))
-        conv = posterior.sample(of_conversation)
+        conv = posterior.sample(of_conversation)  # z_conv, (B, z)
         if self.training:
+            # For the context GRU alone: `infer` has read them all.
             turns = turns.drop(self.unk_utterance, self.utterance_drop)
         summary = self.summary(turns, conv)  # [c_K; z_conv], (B, h + z)
         state, of_z = self.begin_with_posterior(summary, response, of_sentence)

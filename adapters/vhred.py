@@ -41,8 +41,8 @@ class LatentConfig(HREDConfig):
             begun to read z, which it then never does.
     """
 
-    latent: int = 300
-    latent_hidden: int = 512
+    latent: int = 300  # PaRaFormer, section 4
+    latent_hidden: int = 512  # PaRaFormer, section 4
     latent_spread: float = 1.0
     latent_to_encoders: bool = True
     kl_annealing: int = 25_000
@@ -64,7 +64,7 @@ class VHREDConfig(LatentConfig):
         word_drop: chance of a decoder input to become UNK in training.
     """
 
-    word_drop: float = 0.25
+    word_drop: float = 0.25  # the code of VHRED keeps 0.75
 
     rates: ClassVar[tuple[str, ...]] = ("word_drop",)
 
@@ -95,6 +95,7 @@ class VariationalModel(HREDModel):
 
     def response(self, batch: Batch) -> Tensor:
         """(B, 2h): the responses, read like every other utterance."""
+        # turns of a context have no EOS
         return self.utterances(batch.target.masked_fill(batch.target.eq(EOS), PAD))
 
     def begin_with_prior(self, context: Tensor, epsilon: Tensor) -> State:
@@ -110,8 +111,8 @@ class VariationalModel(HREDModel):
         self, context: Tensor, response: Tensor, epsilon: Tensor
     ) -> tuple[State, Tensor]:
         """As `begin_with_prior` with z drawn from q(z | c, r), and KL(q || p), (B,)."""
-        c, r = self.for_latent(context), self.for_latent(response)
-        posterior = self.posterior(c, r)
+        c, r = self.for_latent(context), self.for_latent(response)  # (B, size), (B, 2h)
+        posterior = self.posterior(c, r)  # q(z | c, r), (B, z)
         return self.begin(context, posterior.sample(epsilon)), posterior.divergence(self.prior(c))
 
     def for_latent(self, read: Tensor) -> Tensor:
@@ -131,7 +132,7 @@ class VHREDModel(VariationalModel):
 
     def start(self, batch: Batch) -> State:
         """Reads the contexts and draws z from the prior, once for all words and beams."""
-        context = self.context(self.conversation(batch))
+        context = self.context(self.conversation(batch))  # (B, h)
         return self.begin_with_prior(context, noise(batch, self.latent))
 
     def loss(self, batch: Batch, step: int) -> Losses:

@@ -34,7 +34,7 @@ from .lstm import (
     normalise,
 )
 
-_RECURRENT_STD = 0.1
+_RECURRENT_STD = 0.1  # AdaND's code
 
 
 def _as_multiplied(weight: Tensor) -> Tensor:
@@ -88,13 +88,14 @@ class TopicFactors(Factors):
     ) -> None:
         super().__init__(directions, inputs, hidden, rank, recurrent=recurrent)
         self.theta = nn.Parameter(torch.zeros(directions, topics, topics))
+        # at first theta' is 1 for any theta
         self.theta_bias = nn.Parameter(torch.ones(directions, topics))
         self.scales = nn.Parameter(torch.full((directions, topics, rank), 0.1 / topics))  # B
 
     def scale(self, theta: Tensor) -> Tensor:
         """The vector s of (N, K) topics, (D, N, R)."""
         moved = theta @ self.theta + self.theta_bias[:, None]  # theta', (D, N, K)
-        return torch.bmm(moved, self.scales)  # s = B theta'
+        return torch.bmm(moved, self.scales)  # s = B theta', (D, N, R)
 
 
 class ContextState(NormedLSTMCell):
@@ -109,7 +110,7 @@ class ContextState(NormedLSTMCell):
 
     def __init__(self, directions: int, hidden: int, rank: int, dropout: float) -> None:
         super().__init__(directions, hidden, rank, dropout)
-        self.context = empty_weights(directions, hidden, 4 * rank)
+        self.context = empty_weights(directions, hidden, 4 * rank)  # W_zeta of Phi
         for direction in self.context.detach():
             nn.init.orthogonal_(direction)
 
@@ -120,7 +121,7 @@ class ContextState(NormedLSTMCell):
     def advance(self, read: Tensor, state: Parts, mask: Tensor | None) -> Parts:
         """(xi, its cell) one step further; `read` (D, N, 4R): the terms of zeta and h, summed."""
         xi, cell = state
-        recurrent = self.recurrent_norm(torch.bmm(xi, self.recurrent))
+        recurrent = self.recurrent_norm(torch.bmm(xi, self.recurrent))  # LN(W_xi xi), (D, N, 4R)
         return self.close(self.input_norm(read) + recurrent, cell, mask)
 
 
@@ -160,6 +161,7 @@ class TopicCell(NormedCell):
     ) -> Parts:
         """As `Cell.forward`."""
         h, c = state
+        # eq. 12
         recurrent = self.recurrent.up_project(self.recurrent.down_project(h), conversation[1])
         # g_t = LN(A_x (B_x theta' * C_x x)) + LN(A_h (B_h theta' * C_h h))
         return self.close(x_terms[0] + self.recurrent_norm(recurrent), c, mask)
@@ -181,7 +183,7 @@ class ContextCell(NormedCell):
         super().__init__(directions, inputs, hidden, dropout)
         self.parts = [hidden, hidden, rank, rank]
         # The module's name is a key of saved weights.
-        self.beside = ContextState(directions, hidden, rank, dropout)
+        self.beside = ContextState(directions, hidden, rank, dropout)  # Phi, eq. 6
         self.input = Factors(directions, inputs, hidden, rank, recurrent=False)
         self.recurrent = Factors(directions, hidden, hidden, rank, recurrent=True)
 
@@ -193,18 +195,18 @@ class ContextCell(NormedCell):
         """All maps of the state, A for input and state, gains and biases of their norms."""
         norms = self.input_norm, self.recurrent_norm
         return (
-            _as_multiplied(torch.cat(self._maps(), 2)),
-            _as_multiplied(torch.cat([self.input.last, self.recurrent.last])),
-            torch.cat([norm.gain for norm in norms])[:, None],
-            torch.cat([norm.bias for norm in norms])[:, None],
+            _as_multiplied(torch.cat(self._maps(), 2)),  # (D, h, sizes of `_maps`)
+            _as_multiplied(torch.cat([self.input.last, self.recurrent.last])),  # (2D, R, 4h)
+            torch.cat([norm.gain for norm in norms])[:, None],  # (2D, 1, 4h)
+            torch.cat([norm.bias for norm in norms])[:, None],  # (2D, 1, 4h)
         )
 
     def _maps(self) -> list[Tensor]:
-        return [self.beside.input, self.recurrent.first]
+        return [self.beside.input, self.recurrent.first]  # W_h of Phi (D, h, 4R), C_h (D, h, R)
 
     def input_terms(self, x: Tensor, conversation: Parts) -> Parts:
         """C x, which xi_t scales."""
-        return (self.input.down_project(x),)
+        return (self.input.down_project(x),)  # (D, T, N, R)
 
     def forward(
         self,
@@ -220,6 +222,7 @@ class ContextCell(NormedCell):
         sizes = [map.shape[2] for map in self._maps()]
         # One product gives everything that reads h: Phi's term (D, N, 4R), C_h h (D, N, R), more.
         of_h, narrowed, *more = torch.bmm(h, packed[0]).split_with_sizes(sizes, -1)
+        # xi_t, eq. 6
         xi, cell = self.beside.advance(conversation[0] + of_h, tuple(context_state), small)
         twice = torch.cat([xi, xi])  # (2D, N, R), for input and state
         # A (xi * C x) and A (xi * C h), (2D, N, 4h); eq. 7
@@ -227,12 +230,12 @@ class ContextCell(NormedCell):
         products = self._mixed(products, x_terms[1:], more, twice, conversation, packed[4:])
         # LN of both products with their gains and biases, then their sum
         read, recurrent = torch.addcmul(packed[3], normalise(products), packed[2]).chunk(2)
-        return *self.close(read + recurrent, c, large), xi, cell
+        return *self.close(read + recurrent, c, large), xi, cell  # eq. 4, then the state of Phi
 
     def _split_mask(self, mask: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
         if mask is None:
             return None, None
-        return mask[..., : self.hidden], mask[..., self.hidden :]
+        return mask[..., : self.hidden], mask[..., self.hidden :]  # of h and of xi
 
     def _mixed(
         self,
@@ -312,20 +315,22 @@ class BothCell(ContextCell):
         gates = self.input_gate, self.recurrent_gate
         return (
             *super().packed_weights(),
-            _as_multiplied(torch.cat([gate.maps[2] for gate in gates])),
-            torch.cat([gate.biases[2] for gate in gates]),
+            _as_multiplied(torch.cat([gate.maps[2] for gate in gates])),  # (2D, R, 4h)
+            torch.cat([gate.biases[2] for gate in gates]),  # (2D, 1, 4h)
             self.gate_norm.gain.repeat(2, 1)[:, None],
             3 * self.gate_norm.bias.repeat(2, 1)[:, None],  # one for each term
         )
 
     def _maps(self) -> list[Tensor]:
+        # C_h of the topics (D, h, R) and the gate's W_1 (D, h, 4h)
         return [*super()._maps(), self.topic_recurrent.first, self.recurrent_gate.maps[0]]
 
     def input_terms(self, x: Tensor, conversation: Parts) -> Parts:
         """C x for the context, the product of the topics, and the gate's terms of x and theta."""
         _, scale, _, gate, _ = conversation
+        # eq. 12
         topical = self.topic_input.up_project(self.topic_input.down_project(x), scale[:, None])
-        read = self.input_gate.term(0, x.flatten(1, 2)).view_as(topical)
+        read = self.input_gate.term(0, x.flatten(1, 2)).view_as(topical)  # W_1 x, (D, T, N, 4h)
         return *super().input_terms(x, conversation), topical, normalise(read) + gate[:, None]
 
     def _mixed(
@@ -337,6 +342,7 @@ class BothCell(ContextCell):
         conversation: Parts,
         packed: Parts,
     ) -> Tensor:
+        # (D, N, 4h), but `narrowed` (D, N, R)
         (of_x, gate_of_x), (narrowed, gate_of_h) = x_terms, of_state
         # P_theta for input and state, (2D, N, 4h)
         topical = torch.cat([of_x, self.topic_recurrent.up_project(narrowed, conversation[2])])
@@ -344,7 +350,7 @@ class BothCell(ContextCell):
         maps, biases, gain, bias = packed
         # The three normalised terms share one gain and bias; psi (2D, N, 4h), eq. 13
         terms = torch.cat([gate_of_x, gate_of_h]) + normalise(torch.baddbmm(biases, xi, maps))
-        psi = torch.addcmul(bias, terms, gain).sigmoid()
+        psi = torch.addcmul(bias, terms, gain).sigmoid()  # sigma(gain * sum of the terms + bias)
         # psi P_theta + (1 - psi) P_c; mixed precision gives products another dtype than norms.
         return torch.lerp(products.to(psi.dtype), topical.to(psi.dtype), psi)
 
@@ -384,11 +390,11 @@ class PaperCell(Cell):
 
     def __init__(self, directions: int, inputs: int, hidden: int) -> None:
         super().__init__(directions, inputs, hidden)
-        self.bias = nn.Parameter(torch.zeros(directions, 1, 4 * hidden))
+        self.bias = nn.Parameter(torch.zeros(directions, 1, 4 * hidden))  # b of eq. 4
 
     def close(self, gates: Tensor, c: Tensor) -> Parts:
         """From W [x; h] (D, N, 4h) and the cell state before to the state after."""
-        return lstm_step(gates + self.bias, c)
+        return lstm_step(gates + self.bias, c)  # eq. 4
 
 
 class PaperTopicCell(PaperCell):
@@ -405,6 +411,7 @@ class PaperTopicCell(PaperCell):
 
     def per_conversation(self, conditioning: Conditioning) -> Parts:
         """theta, (D, N, K)."""
+        # the same in both directions
         return (conditioning.topics.expand(self.directions, *conditioning.topics.shape),)
 
     def input_terms(self, x: Tensor, conversation: Parts) -> Parts:
@@ -421,7 +428,7 @@ class PaperTopicCell(PaperCell):
     ) -> Parts:
         """As `Cell.forward`."""
         h, c = state
-        return self.close(self.topical(x_terms[0], h, conversation[0]), c)
+        return self.close(self.topical(x_terms[0], h, conversation[0]), c)  # W of eq. 12
 
 
 class PaperContextCell(PaperCell):
@@ -441,7 +448,7 @@ class PaperContextCell(PaperCell):
     def per_conversation(self, conditioning: Conditioning) -> Parts:
         """The term of zeta in Phi, the same at every step, (D, N, 4 rank)."""
         zeta = conditioning.context.expand(self.directions, *conditioning.context.shape)
-        bias = (self.beside.input_bias + self.beside.recurrent_bias)[:, None]
+        bias = (self.beside.input_bias + self.beside.recurrent_bias)[:, None]  # (D, 1, 4 rank)
         return (torch.baddbmm(bias, zeta, self.beside.input[:, : self.hidden]),)
 
     def input_terms(self, x: Tensor, conversation: Parts) -> Parts:
@@ -458,11 +465,13 @@ class PaperContextCell(PaperCell):
     ) -> Parts:
         """As `Cell.forward`."""
         h, c, *context_state = state
+        # (D, N, 4 rank)
         terms = torch.baddbmm(conversation[0], h, self.beside.input[:, self.hidden :])
         xi, cell = self.beside((terms,), tuple(context_state), (), (), None)  # eq. 6
         return *self.close(self._gates(x_terms, h, xi, conversation), c), xi, cell
 
     def _gates(self, x_terms: Parts, h: Tensor, xi: Tensor, conversation: Parts) -> Tensor:
+        # W of eq. 7, (D, N, 4h)
         return self.local(x_terms[0], h, xi)  # type: ignore[no-any-return]
 
 
@@ -477,6 +486,7 @@ class PaperBothCell(PaperContextCell):
     def __init__(self, directions: int, inputs: int, hidden: int, rank: int, topics: int) -> None:
         super().__init__(directions, inputs, hidden, rank)
         self.topical = JointFactors(directions, inputs, hidden, topics)
+        # of [xi; theta]; eq. 13 names no map
         self.gate = empty_weights(directions, rank + topics, 4 * hidden)
         self.gate_bias = nn.Parameter(torch.zeros(directions, 1, 4 * hidden))
         for direction in self.gate.detach():
@@ -493,8 +503,9 @@ class PaperBothCell(PaperContextCell):
 
     def _gates(self, x_terms: Parts, h: Tensor, xi: Tensor, conversation: Parts) -> Tensor:
         theta = conversation[1]
+        # (D, N, 4h)
         psi = torch.baddbmm(self.gate_bias, torch.cat([xi, theta], -1), self.gate).sigmoid()
-        local = super()._gates(x_terms, h, xi, conversation)
-        topical = self.topical(x_terms[1], h, theta)
+        local = super()._gates(x_terms, h, xi, conversation)  # eq. 7, (D, N, 4h)
+        topical = self.topical(x_terms[1], h, theta)  # eq. 12, (D, N, 4h)
         # psi W_c + (1 - psi) W_theta; mixed precision gives products another dtype than sigmoids.
         return torch.lerp(topical.to(psi.dtype), local.to(psi.dtype), psi)

@@ -90,8 +90,9 @@ class Attention(nn.Module):
         query = self._split(self.query(x, draws))  # (B, H, T, d/H)
         rate = self.dropout.rate if self.training else 0.0
         if self.training and x.device.type == "cpu":
-            mixed = self._mix_on_cpu(query, *memory, mask)
+            mixed = self._mix_on_cpu(query, *memory, mask)  # (B, H, T, d/H)
         else:
+            # softmax(Q K' / sqrt(d/H) + mask) V, (B, H, T, d/H); PaRaFormer, eq. 4
             mixed = F.scaled_dot_product_attention(query, *memory, attn_mask=mask, dropout_p=rate)
         return mixed.transpose(1, 2).flatten(2)  # heads joined, (B, T, d)
 

@@ -75,8 +75,8 @@ class CausalLayer(nn.Module):
     ) -> None:
         super().__init__()
         n, rate = sizes.width, sizes.dropout
-        self.attention = Attention(n, n, sizes.heads, rate, bias=True)
-        self.feed_forward = FeedForward(n, 4 * n, 0.0, activation=activation)
+        self.attention = Attention(n, n, sizes.heads, rate, bias=True)  # d = n
+        self.feed_forward = FeedForward(n, 4 * n, 0.0, activation=activation)  # n -> 4n -> n
         self.around_attention = Residual(n, rate, norm)
         self.around_feed_forward = Residual(n, rate, norm)
 
@@ -99,7 +99,7 @@ class CausalLayer(nn.Module):
             present.append(self.attention.extend(past, y, None))
             return self.attention(y, present[0], mask, None)  # type: ignore[no-any-return]
 
-        x = self.around_attention(x, attend)  # x <- x + f(LN(x))
+        x = self.around_attention(x, attend)  # x + f(LN(x)) with pre-norm, LN(x + f(x)) with post
         return self.around_feed_forward(x, lambda y: self.feed_forward(y, None)), present[0]
 
 
@@ -151,10 +151,10 @@ def uniform_loss(logits: Tensor, output: nn.Module) -> Tensor:
         logits: of R places.
         output: what gave them.
     """
-    logs = logits.log_softmax(-1)
+    logs = logits.log_softmax(-1)  # (R, V)
     if not isinstance(output, TiedOutput):
         return -logs.mean(-1)
-    usable = output.offset.eq(0)
+    usable = output.offset.eq(0)  # (V,)
     return -logs.masked_fill(~usable, 0.0).sum(-1) / usable.sum()
 
 
@@ -199,6 +199,7 @@ class DecoderOnlyModel(DialogueModel):
         indices = torch.arange(S + T, device=seen.device)
         # BOS stands where the last turn ends: it becomes that turn's EOS.
         response_positions = seen.sum(1, keepdim=True) + indices[:T]
+        # (B, S + T)
         positions = torch.cat([indices[:S].expand(len(seen), S), response_positions], 1)
         tokens = torch.cat([batch.source, batch.inputs], 1)  # (B, S + T)
         x, _ = self.read(tokens, positions, F.pad(seen, (0, T), value=True), last=T)  # (B, T, n)
@@ -212,7 +213,7 @@ class DecoderOnlyModel(DialogueModel):
         """Reads the contexts, the EOS of their last turn left to the first step."""
         seen = batch.source.ne(PAD)
         numbers = torch.arange(seen.shape[1], device=seen.device)
-        _, row = self.read(batch.source, numbers[None], seen)
+        _, row = self.read(batch.source, numbers[None], seen)  # keys and values of every layer
         return State({"seen": seen, "length": seen.sum(1, keepdim=True)}, row)
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
@@ -221,7 +222,7 @@ class DecoderOnlyModel(DialogueModel):
             state.example[key].repeat_interleave(state.width, 0) for key in ("seen", "length")
         )
         seen = F.pad(seen, (0, state.length + 1), value=True)  # (N, S + t + 1)
-        x, row = self.read(tokens[:, None], length + state.length, seen, state.row)
+        x, row = self.read(tokens[:, None], length + state.length, seen, state.row)  # (N, 1, n)
         return self.output(x[:, 0]), replace(state, row=row, length=state.length + 1)
 
 
@@ -238,10 +239,10 @@ class CausalModel(DecoderOnlyModel):
         super().__init__()
         init_std = _GPT2_STD * (_GPT2_WIDTH / sizes.width) ** 0.5
         self.embedding = WordEmbedding(vocabulary, sizes.width, init_std)
-        self.positions = nn.Embedding(sizes.positions, sizes.width)
+        self.positions = nn.Embedding(sizes.positions, sizes.width)  # learned
         self.dropout = Dropout(sizes.dropout)
         self.layers = nn.ModuleList(CausalLayer(sizes) for _ in range(sizes.layers))
-        self.norm = nn.LayerNorm(sizes.width)
+        self.norm = nn.LayerNorm(sizes.width)  # behind the last layer
         self.output = TiedOutput(self.embedding, unused)
         self._initialise(sizes.layers, init_std)
 
@@ -262,7 +263,7 @@ class CausalModel(DecoderOnlyModel):
         last: int = 1,
     ) -> tuple[Tensor, list[KeysValues]]:
         """As `DecoderOnlyModel.read`: (N, last, n) normalised outputs."""
-        mask = _causal(seen, tokens.shape[1])
+        mask = _causal(seen, tokens.shape[1])  # (N, 1, T, P + T)
         # every turn ends with EOS
         ended = torch.where(tokens.eq(SEP) | tokens.eq(BOS), EOS, tokens)
         x = self.dropout(self.embedding(ended) + self.positions(positions))  # (N, T, n)
@@ -270,7 +271,7 @@ class CausalModel(DecoderOnlyModel):
         for number, layer in enumerate(self.layers):
             x, present = layer(x, past[number] if past else None, mask)
             presents.append(present)
-        return self.norm(x[:, -last:]), presents
+        return self.norm(x[:, -last:]), presents  # (N, last, n)
 
     def logits(self, batch: Batch) -> Tensor:
         """(B, T, V) with teacher forcing."""

@@ -22,7 +22,7 @@ from dialbench.text.vectors import Vectors, load
 from dialbench.text.vocabulary import BOS, PAD, SPECIALS, UNK, Vocabulary
 
 CORPUS = "corpus"
-_UNCOVERED_STD = 0.01
+_UNCOVERED_STD = 0.01  # code of SVT
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,8 @@ def start_words(
     for part in model.modules():
         if isinstance(part, WordEmbedding):
             if config.vectors == CORPUS and examples is not None:
-                vectors = part.init_std * word_vectors(examples, V, part.embedding_dim)
+                vectors = part.init_std * word_vectors(examples, V, part.embedding_dim)  # (V, n)
+                # A word without neighbours has a zero vector, which counts as none.
                 part.start_from(vectors.to(part.weight), vectors.any(1))
             elif config.vectors not in ("", CORPUS):
                 part.start_from(*_of_file(config.vectors, vocabulary))
@@ -126,6 +127,7 @@ def start_words(
 def _of_file(path: str, vocabulary: Vocabulary) -> tuple[Tensor, Tensor]:
     """The vectors of the vocabulary's words (V, n), and which have one (V,)."""
     vectors = _vectors(path)
+    # -1 for a word that is not in the file
     rows = [vectors.rows.get(word, -1) for word in vocabulary.words]
     # (V, n), 0 where there is none
     matrix = np.where(np.array(rows)[:, None] < 0, 0.0, vectors.matrix[rows])
@@ -158,8 +160,9 @@ class WordEmbedding(nn.Embedding):
             vectors: (V, n).
             has_vector: (V,) True where a word has one.
         """
+        # PAD stays zero, whatever a file says of it.
         has_vector = has_vector.index_fill(0, torch.tensor([PAD]), False)
-        self.weight[len(SPECIALS) :] *= _UNCOVERED_STD / self.init_std
+        self.weight[len(SPECIALS) :] *= _UNCOVERED_STD / self.init_std  # std init_std -> 0.01
         self.weight[has_vector] = vectors[has_vector].to(self.weight)
 
 
@@ -189,13 +192,13 @@ class Positions(nn.Module):
 
     def __init__(self, size: int, longest: int) -> None:
         super().__init__()
-        half = (size + 1) // 2
+        half = (size + 1) // 2  # n/2, rounded up where n is odd
         # 1 / 10000^(i / (n/2 - 1))
         rates = torch.exp(-math.log(10_000.0) * torch.arange(half) / max(1, half - 1))
         angles = torch.arange(longest)[:, None] * rates  # (positions, n/2)
         table = torch.cat([angles.sin(), angles.cos()], -1)[:, :size]
-        self.register_buffer("table", table, persistent=False)
+        self.register_buffer("table", table, persistent=False)  # computed anew, so not saved
 
     def forward(self, embedded: Tensor, first: int = 0) -> Tensor:
         """(B, T, n) embedded words at positions first .. first + T - 1, positions added."""
-        return embedded + self.table[first : first + embedded.shape[1]]
+        return embedded + self.table[first : first + embedded.shape[1]]  # (B, T, n) + (T, n)

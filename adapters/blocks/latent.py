@@ -15,13 +15,13 @@ from dialbench.neural.randomness import normals
 from dialbench.neural.training import History
 from dialbench.text.vocabulary import PAD
 
-_LOG_VARIANCE = 10.0
-COLLAPSED = 0.1
+_LOG_VARIANCE = 10.0  # the largest in size, so that its exponential stays finite in the KL
+COLLAPSED = 0.1  # nats an example: below, a latent variable counts as unused
 
 
 @dataclass(frozen=True)
 class Gaussian:
-    """Normal distributions without correlations.
+    """Normal distributions with diagonal covariance.
 
     Attributes:
         mean, log_variance: (B, z) or (B, T, z).
@@ -71,6 +71,7 @@ class GaussianNetwork(nn.Module):
             nn.Tanh(),
             nn.Linear(hidden, hidden),
             nn.Tanh(),
+            # No activation behind it: the ReLU in the code of SVT forbids negative means.
             nn.Linear(hidden, 2 * latent),
         )
 
@@ -133,7 +134,7 @@ def annealing_weight(step: int, updates: int, power: float = 1.0) -> float:
 
 def tanh_weight(step: int, updates: int) -> float:
     """As `annealing_weight`, but tanh(6 step / updates - 3) + 1: 1 from the middle on."""
-    return min(1.0, math.tanh(6 * step / updates - 3) + 1) if updates else 1.0
+    return min(1.0, math.tanh(6 * step / updates - 3) + 1) if updates else 1.0  # code of SVT
 
 
 def elbo(words: Losses, divergences: Mapping[str, Tensor], weight: float) -> Losses:
@@ -175,6 +176,7 @@ def add_bag_of_words(words: Losses, divergence: Tensor, bag: Tensor, weight: flo
     """
     total, kl = words.total + bag / words.tokens, weight * divergence.mean()
     parts = {**words.parts, "kl": divergence.sum().detach(), "bow": bag.detach()}
+    # A KL for each token is weighed as the words are; one for each example is not.
     by_example = None if len(divergence) == words.tokens else kl
     return replace(words, total=total + kl, by_example=by_example, parts=parts)
 
@@ -198,7 +200,7 @@ def latent_warnings(
     if not history.best_epoch:
         return []
     best = history.best
-    update = history.step * history.best_epoch // history.epoch
+    update = history.step * history.best_epoch // history.epoch  # at the end of the best epoch
     warnings = []
     if (kl_weight := weight(update, updates)) < 1:
         warnings.append(

@@ -1,4 +1,4 @@
-"""LSTM layers in one or two directions, and attention over their outputs (AdaND, eq. 4).
+"""LSTM layers (AdaND, eq. 4) in one or two directions, and attention over their outputs.
 
 A layer is a cell. Products that do not depend on the state are computed for all steps at once,
 and the two directions of an encoder take every step together.
@@ -130,8 +130,8 @@ class LSTMCell(Cell):
 
     def __init__(self, directions: int, inputs: int, hidden: int) -> None:
         super().__init__(directions, inputs, hidden)
-        self.input = empty_weights(directions, inputs, 4 * hidden)
-        self.recurrent = empty_weights(directions, hidden, 4 * hidden)
+        self.input = empty_weights(directions, inputs, 4 * hidden)  # W_x of i, f, o, g
+        self.recurrent = empty_weights(directions, hidden, 4 * hidden)  # W_h of i, f, o, g
         # Two biases, as every library has, though only their sum counts.
         self.input_bias = nn.Parameter(torch.zeros(directions, 4 * hidden))
         self.recurrent_bias = nn.Parameter(torch.zeros(directions, 4 * hidden))
@@ -208,6 +208,7 @@ class NormedCell(Cell):
         if not self.training or not self.dropout.rate:
             return None
         size = sum(self.parts) // 2  # h and, where a cell has one, the size of xi
+        # (D, T, N, size)
         return self.dropout(x.new_ones(*x.shape[:-1], size))  # type: ignore[no-any-return]
 
     def close(self, gates: Tensor, c: Tensor, mask: Tensor | None) -> Parts:
@@ -308,7 +309,7 @@ class BidirectionalLSTM(_Stack):
             # The two directions' states after the last real token, summed (AdaND's code).
             lasts.append(tuple(pick(t[0], final)[:, 0] + pick(t[1], final)[:, 0] for t in tracks))
             ahead, back = tracks[0]
-            x = torch.cat([ahead, pick(back, mirror)], -1)  # (B, S, 2h)
+            x = torch.cat([ahead, pick(back, mirror)], -1)  # (B, S, 2h), in word order
         return x * real[:, :, None], lasts
 
 
@@ -365,8 +366,8 @@ class GeneralAttention(nn.Module):
 
     def __init__(self, memory: int, query: int) -> None:
         super().__init__()
-        self.query = nn.Linear(query, memory, bias=False)
-        self.combine = nn.Linear(query + memory, query, bias=False)
+        self.query = nn.Linear(query, memory, bias=False)  # W
+        self.combine = nn.Linear(query + memory, query, bias=False)  # W_c
 
     def weights(self, s: Tensor, memory: Tensor, seen: Tensor) -> Tensor:
         """(B, T, S) weights that sum to 1 and are 0 where (B, S) `seen` is False."""
@@ -376,4 +377,4 @@ class GeneralAttention(nn.Module):
     def forward(self, s: Tensor, memory: Tensor, seen: Tensor) -> Tensor:
         """From states (B, T, query) over (B, S, memory), (B, T, query)."""
         mixed = self.weights(s, memory, seen) @ memory  # (B, T, memory)
-        return torch.tanh(self.combine(torch.cat([s, mixed], -1)))
+        return torch.tanh(self.combine(torch.cat([s, mixed], -1)))  # (B, T, query)

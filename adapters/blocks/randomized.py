@@ -72,9 +72,9 @@ class RandomLinear(nn.Module):
         """float32 where the generator is, the weight drawn first."""
         drawn = torch.empty(self.numbers, device=random.device)  # (in * out [+ out],)
         if isinstance(self.std_or_bounds, tuple):
-            drawn.uniform_(*self.std_or_bounds, generator=random)
+            drawn.uniform_(*self.std_or_bounds, generator=random)  # RL Transformer, section 3.3
         else:
-            drawn.normal_(0.0, self.std_or_bounds, generator=random)
+            drawn.normal_(0.0, self.std_or_bounds, generator=random)  # PaRaFormer, eq. 7 to 10
         size = self.inputs * self.outputs
         bias = None if self.bias is None else drawn[None, size:]  # (1, out)
         return drawn[:size].view(self.inputs, self.outputs), bias  # (in, out)
@@ -151,6 +151,7 @@ class RandomWeights:
 
         Those of one map lie together, as a product of all its contexts at once needs them.
         """
+        # (B, in, out), (B, 1, out)
         drawn = [map.empty_weights(len(ids), dtype, device) for map in self.maps]
 
         def fill(row: int, id: str) -> None:
@@ -209,7 +210,7 @@ class RandomizedModel(DialogueModel):
     def begin_epoch(self, seed: int, epoch: int) -> None:
         """Draws all random maps from (seed, "train", epoch)."""
         self._seed = seed
-        self.random.redraw(seed, "train", epoch)  # section 3.3: every epoch
+        self.random.redraw(seed, "train", epoch)  # section 3.3
 
     def loss(self, batch: Batch, step: int) -> Losses:
         """The model's loss; with `redraw_every=step` weights are drawn every few updates."""
@@ -224,14 +225,14 @@ class RandomizedModel(DialogueModel):
         Drawn where they are used: a CPU would need a hundred times as long as a GPU's products.
         """
         when = self.config.redraw_at_inference
-        if batch.seed is None or when == "none":
+        if batch.seed is None or when == "none":  # in training an epoch's weights serve
             return None
         dtype, device = matrix_dtype(self.embedding.weight), batch.source.device
         if when == "per_batch":
             key = batch.purpose, "batch", *batch.ids
             drawn = list(self.random.draw(batch.seed, *key, device=device))  # (in, out) a map
         else:
-            # weights of their own for each context, seeded by its example id (section 3.3)
+            # Weights of its own for each context, as section 1 says of the RL Transformer.
             drawn = self.random.draw_each(batch.seed, batch.purpose, batch.ids, dtype, device)
         return [
             (weight.to(device, dtype), None if bias is None else bias.to(device, dtype))

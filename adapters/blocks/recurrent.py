@@ -32,7 +32,7 @@ def scaled(recurrent: Recurrent, gain: float = OF_WORDS) -> Recurrent:
         if "bias" in name:
             nn.init.zeros_(weights)
             continue
-        for gate in weights.detach().chunk(3):
+        for gate in weights.detach().chunk(3):  # reset, update, candidate: (h, in) each
             if "weight_ih" in name:
                 nn.init.xavier_uniform_(gate, gain)
             else:
@@ -87,9 +87,10 @@ class RecurrentEncoder(nn.Module):
         for number, (ahead, back) in enumerate(zip(self.ahead, self.back, strict=True)):
             x = x if number == 0 else self.dropout(x)
             forward, _ = precisely(ahead, x)  # (B, S, h)
+            # (B, S, h), from the last word to the first
             backward, _ = precisely(back, pick(x, mirror))
             both = torch.cat([forward, backward], -1)  # (B, S, 2h), each in its own order
-            lasts.append(pick(both, final[:, None]).squeeze(1))
+            lasts.append(pick(both, final[:, None]).squeeze(1))  # (B, 2h)
             x = torch.cat([forward, pick(backward, mirror)], -1)  # (B, S, 2h), in word order
         return x * real[:, :, None], torch.stack(lasts)
 
@@ -110,7 +111,7 @@ def precisely(layer: nn.Module, x: Tensor, state: Tensor | None = None) -> Any:
 def mirrored(real: Tensor) -> Tensor:
     """(B, S): for each position of the mirrored sequence the index of its token."""
     position = torch.arange(real.shape[1], device=real.device)
-    opposite = real.sum(1, keepdim=True) - 1 - position
+    opposite = real.sum(1, keepdim=True) - 1 - position  # (B, S), below 0 on PAD
     return torch.where(opposite < 0, position, opposite)
 
 
@@ -149,7 +150,7 @@ class StackedGRU(nn.Module):
         for number, layer in enumerate(self.layers):
             x = x if number == 0 else self.dropout(x)
             before = None if states is None else states[number][None].contiguous()
-            x, state = precisely(layer, x, before)
+            x, state = precisely(layer, x, before)  # (N, T, h), (1, N, h)
             after.append(state[0])
         return x, after
 
@@ -165,9 +166,9 @@ class AdditiveAttention(nn.Module):
 
     def __init__(self, memory: int, query: int, size: int) -> None:
         super().__init__()
-        self.key = nn.Linear(memory, size, bias=False)
-        self.query = nn.Linear(query, size, bias=False)
-        self.score = nn.Linear(size, 1, bias=False)
+        self.key = nn.Linear(memory, size, bias=False)  # W_h; DVS2S's W_alpha is [W_h W_s]
+        self.query = nn.Linear(query, size, bias=False)  # W_s
+        self.score = nn.Linear(size, 1, bias=False)  # v'
 
     def weights(self, keys: Tensor, query: Tensor, seen: Tensor) -> Tensor:
         """(B, W, S) weights that sum to 1 and are 0 on PAD.
@@ -178,12 +179,12 @@ class AdditiveAttention(nn.Module):
             seen: (B, S), True on real tokens.
         """
         hidden = torch.tanh(keys[:, None] + self.query(query)[:, :, None])  # (B, W, S, size)
-        energy: Tensor = self.score(hidden).squeeze(-1)
-        return energy.masked_fill(~seen[:, None], -torch.inf).softmax(-1)
+        energy: Tensor = self.score(hidden).squeeze(-1)  # e_j, (B, W, S); DVS2S, eq. 5
+        return energy.masked_fill(~seen[:, None], -torch.inf).softmax(-1)  # a_j; DVS2S, eq. 4
 
     def forward(self, memory: Tensor, keys: Tensor, query: Tensor, seen: Tensor) -> Tensor:
         """C = sum_j a_j h_j over the memory (B, S, memory size), (B, W, memory size)."""
-        return self.weights(keys, query, seen) @ memory
+        return self.weights(keys, query, seen) @ memory  # DVS2S, eq. 3
 
 
 class RecurrentDecoderCell(nn.Module):

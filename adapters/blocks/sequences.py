@@ -22,7 +22,9 @@ class Around:
 def surround(source: Tensor, around: Around) -> Tensor:
     """(B, S) contexts, PAD behind them -> (B, front + S + behind), PAD behind all."""
     sides = around.front, around.behind
+    # (B, front) and (B, behind)
     front, behind = (source.new_tensor(side).expand(len(source), len(side)) for side in sides)
+    # where the numbers behind a context go: right after its last token, (B, behind)
     ends = source.ne(PAD).sum(1, keepdim=True) + torch.arange(behind.shape[1], device=source.device)
-    padded = F.pad(source, (0, behind.shape[1]), value=PAD)
+    padded = F.pad(source, (0, behind.shape[1]), value=PAD)  # (B, S + behind)
     return torch.cat([front, padded.scatter(1, ends, behind)], 1)

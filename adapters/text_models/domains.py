@@ -15,8 +15,8 @@ from dialbench.neural.data import PackedSequences
 
 from .tfidf import Rows, TfIdf
 
-_MAX_ROUNDS = 100
-_STEPS = 200
+_MAX_ROUNDS = 100  # of Lloyd's algorithm
+_STEPS = 200  # of L-BFGS, at most
 _ROUNDING = 1e-9  # squared distances below are rounding
 
 
@@ -87,11 +87,11 @@ def clusters(rows: Rows, features: int, count: int, seed: int) -> Tensor:
         seed: from which the first centres derive.
     """
     centres = _kmeans_plus_plus(rows, features, count, np.random.default_rng(seed))  # (F, k)
-    assignment = _distances(rows, centres).argmin(1)
+    assignment = _distances(rows, centres).argmin(1)  # (N,)
     for _ in range(_MAX_ROUNDS):
         sizes = torch.bincount(assignment, minlength=centres.shape[1])
-        means = rows.sums(assignment, len(sizes), features) / sizes.clamp(min=1)
-        centres = torch.where(sizes > 0, means, centres)
+        means = rows.sums(assignment, len(sizes), features) / sizes.clamp(min=1)  # (F, k)
+        centres = torch.where(sizes > 0, means, centres)  # a centre without rows stays where it is
         nearest = _distances(rows, centres).argmin(1)
         if torch.equal(nearest, assignment):
             break
@@ -109,13 +109,13 @@ def _kmeans_plus_plus(rows: Rows, features: int, count: int, random: np.random.G
     # K-means++: a row becomes a centre with a chance that grows as its squared distance to those
     # already drawn.
     squares = replace(rows, values=rows.values.square())
-    lengths = (squares @ squares.values.new_ones(features, 1)).squeeze(1)
+    lengths = (squares @ squares.values.new_ones(features, 1)).squeeze(1)  # squared, (N,)
     centres = [rows.dense(int(random.integers(len(rows))), features)]
-    away = torch.full_like(lengths, torch.inf)
+    away = torch.full_like(lengths, torch.inf)  # squared distance to the nearest centre, (N,)
     while len(centres) < count:
         latest = lengths + _distances(rows, centres[-1][:, None]).squeeze(1)
         away = torch.minimum(away, latest.masked_fill(latest < _ROUNDING, 0.0))
-        if not away.any():
+        if not away.any():  # every distinct row is a centre
             break
         chances = (away / away.sum()).numpy()
         centres.append(rows.dense(int(random.choice(len(rows), p=chances)), features))
@@ -141,6 +141,7 @@ def regression(rows: Rows, features: int, labels: Tensor) -> tuple[Tensor, Tenso
     def loss() -> Tensor:
         search.zero_grad()
         nll = F.cross_entropy(rows @ table + bias, labels, reduction="sum")
+        # by N, as the search's tolerances are absolute
         total = (nll + table.square().sum() / 2) / len(rows)
         torch.autograd.backward(total)
         return total

@@ -35,6 +35,7 @@ class Rows:
 
     def __matmul__(self, table: Tensor) -> Tensor:
         """The product with (features, D), (N, D)."""
+        # sum_i value_i table[column_i] over the entries i of each row
         return F.embedding_bag(
             self.columns, table, self.starts, mode="sum", per_sample_weights=self.values
         )
@@ -49,6 +50,7 @@ class Rows:
     def sums(self, groups: Tensor, count: int, features: int) -> Tensor:
         """The sum of the rows of each of `count` groups, (features, count), by (N,) groups."""
         lengths = torch.diff(self.starts, append=self.starts.new_tensor([len(self.columns)]))
+        # feature and group in one number
         cells = self.columns * count + groups.repeat_interleave(lengths)
         flat = torch.bincount(cells, self.values, minlength=features * count)
         return flat.view(features, count)
@@ -74,6 +76,7 @@ class TfIdf:
         features, places, times = np.unique(keys, return_inverse=True, return_counts=True)
         kept = np.sort(np.argsort(-times, kind="stable")[:count])
         pairs = np.unique(rows * len(features) + places)  # a text counts once for each of its own
+        # (F,) in how many texts each feature occurs
         df = np.bincount(pairs % max(1, len(features)), minlength=len(features))[kept]
         return cls(features[kept], np.log((1 + len(texts.starts)) / (1 + df)) + 1)
 
@@ -81,12 +84,13 @@ class TfIdf:
         """The vectors of N texts."""
         rows, keys = _grams(texts)
         size, total = len(self.features), len(texts.starts)
-        places = np.searchsorted(self.features, keys)
+        places = np.searchsorted(self.features, keys)  # the feature of each key, if it is one
         known = places < size
         known[known] = self.features[places[known]] == keys[known]
         cells, times = np.unique(rows[known] * max(1, size) + places[known], return_counts=True)
         rows, columns = cells // max(1, size), cells % max(1, size)
-        values = times * self.weights[columns]
+        values = times * self.weights[columns]  # tf idf
+        # to rows of length 1
         values /= np.sqrt(np.bincount(rows, values**2, minlength=total))[rows]
         starts = np.searchsorted(rows, np.arange(total))
         return Rows(*(torch.from_numpy(array) for array in (columns, values, starts)))
@@ -98,6 +102,6 @@ def _grams(texts: PackedSequences) -> tuple[Ints, Ints]:
     whole = texts.take(np.arange(len(lengths)))
     rows, words = np.repeat(np.arange(len(lengths)), lengths), whole.values.astype(np.int64)
     real = words >= len(SPECIALS)
-    pairs = real[1:] & real[:-1] & (rows[1:] == rows[:-1])
+    pairs = real[1:] & real[:-1] & (rows[1:] == rows[:-1])  # no pair across two texts or a special
     keys = np.concatenate([words[real], (words[:-1] * _WORDS + words[1:])[pairs]])
     return np.concatenate([rows[real], rows[1:][pairs]]), keys

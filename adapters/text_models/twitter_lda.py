@@ -26,9 +26,9 @@ from dialbench.neural.data import Ints, PackedSequences
 from dialbench.text.vocabulary import SPECIALS
 
 Floats = NDArray[np.float64]
-_GAMMA = 20.0
-_BETA = 0.01
-_ALPHA_SUM = 50.0
+_GAMMA = 20.0  # pseudo-count of words drawn from topics, and of words drawn from the background
+_BETA = 0.01  # pseudo-count of each word in each source
+_ALPHA_SUM = 50.0  # T alpha: pseudo-count of all topics in a dialogue together
 # Sampling alike words of one block side by side is off by at most the block's share of them.
 _BLOCKS = 16
 
@@ -81,24 +81,26 @@ class Topics:
     @cached_property
     def logs(self) -> Floats:
         """(V, T) log-probabilities of a word in a message of each topic, from either source."""
+        # p(w | z), (T, V)
         topic_share = (self.words + _BETA) / (self.words + _BETA).sum(1, keepdims=True)
+        # p(w | B), (V,)
         background_share = (self.background + _BETA) / (self.background + _BETA).sum()
         from_topics, from_background = self.words.sum() + _GAMMA, self.background.sum() + _GAMMA
-        weighted = from_topics * topic_share + from_background * background_share
+        weighted = from_topics * topic_share + from_background * background_share  # (T, V)
         logs: Floats = np.log(weighted / (from_topics + from_background)).T
         return logs
 
     @cached_property
     def prior(self) -> Floats:
         """(T,) log-probabilities of the topic of a message of which nothing is known."""
-        shares = self.messages + _ALPHA_SUM / len(self.messages)
+        shares = self.messages + _ALPHA_SUM / len(self.messages)  # n_z + alpha
         logs: Floats = np.log(shares / shares.sum())
         return logs
 
     @cached_property
     def of_words(self) -> Floats:
         """(V, T) p(topic | word), rows that sum to 1."""
-        joint = (self.words + _BETA).T
+        joint = (self.words + _BETA).T  # n_zw + beta, (V, T)
         shares: Floats = joint / joint.sum(1, keepdims=True)
         return shares
 
@@ -108,9 +110,9 @@ class Topics:
         Left out are universal words, which were drawn from the background at least as often as
         from all topics.
         """
-        universal = self.background >= self.words.sum(0)
+        universal = self.background >= self.words.sum(0)  # (V,)
         ranked = np.where(universal, 0.0, self.words)
-        order = np.argsort(-ranked, axis=1, kind="stable")[:, :count]
+        order = np.argsort(-ranked, axis=1, kind="stable")[:, :count]  # (T, count)
         return [[int(w) for w in row if ranked[z, w] > 0] for z, row in enumerate(order)]
 
     def save(self, path: Path) -> None:
@@ -157,8 +159,9 @@ class Sampler:
         self.from_topic = self.random.random(len(messages.words.values)) < 0.5
         dialogues = int(messages.dialogues.max(initial=-1)) + 1
         self.shares = np.zeros((dialogues, topics))  # messages of each topic in each dialogue
+        # n_zw, (V, T): how often word w is drawn from topic z
         self.words = np.zeros((vocabulary, topics))
-        self.background = np.zeros(vocabulary)
+        self.background = np.zeros(vocabulary)  # n_Bw, (V,)
         self._count(_Block.of(messages, np.arange(len(messages))), 1.0)
 
     def sweep(self) -> None:
@@ -166,7 +169,7 @@ class Sampler:
         order = self.random.permutation(len(self.messages))
         for start in range(0, len(order), self.block):
             block = _Block.of(self.messages, order[start : start + self.block])
-            self._count(block, -1.0)
+            self._count(block, -1.0)  # what is drawn anew must not count for itself
             self.topic[block.rows] = self._draw_topics(block)
             self._count(block, 1.0)
             self._draw_sources(block)
@@ -191,12 +194,12 @@ class Sampler:
         words, members = block.words[is_topic], block.members[is_topic]
         earlier = _ranks(members * self.V + words)  # the same word of the same message
         before = _ranks(members)  # any word of the same message
-        totals = self.words.sum(0) + self.V * _BETA
-        gained = np.log(self.words[words] + _BETA + earlier[:, None])
+        totals = self.words.sum(0) + self.V * _BETA  # n_z + V beta, (T,)
+        gained = np.log(self.words[words] + _BETA + earlier[:, None])  # (words drawn from z, T)
         gained -= np.log(totals + before[:, None])
         logs = np.log(self.shares[block.dialogues] + self.alpha)  # (B, T)
         if len(words):
-            starts = np.flatnonzero(np.diff(members, prepend=-1))
+            starts = np.flatnonzero(np.diff(members, prepend=-1))  # the first word of each message
             logs[members[starts]] += np.add.reduceat(gained, starts)
         return _draw(logs, self.random)
 
@@ -208,10 +211,11 @@ class Sampler:
             places = block.places[column]
             self._count_words(words, z, self.from_topic[places], -1.0)
             totals, shared = self.words.sum(0), self.background.sum()
-            from_topic = (self.words[words, z] + _BETA) / (totals[z] + self.V * _BETA)
+            from_topic = (self.words[words, z] + _BETA) / (totals[z] + self.V * _BETA)  # p(w | z)
+            # proportional to p(topic) p(w | z)
             from_topic *= totals.sum() + _GAMMA
-            from_all = (self.background[words] + _BETA) / (shared + self.V * _BETA)
-            from_all *= shared + _GAMMA
+            from_all = (self.background[words] + _BETA) / (shared + self.V * _BETA)  # p(w | B)
+            from_all *= shared + _GAMMA  # proportional to p(background) p(w | B)
             draws = self.random.random(len(words)) * (from_topic + from_all)
             self.from_topic[places] = draws < from_topic
             self._count_words(words, z, self.from_topic[places], 1.0)
@@ -241,6 +245,7 @@ class _Block:
     def of(cls, messages: Messages, rows: Ints) -> _Block:
         starts, lengths = messages.words.starts[rows], messages.words.lengths[rows]
         members = np.repeat(np.arange(len(rows)), lengths)
+        # place in its message
         column = np.arange(len(members)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         places = np.repeat(starts, lengths) + column
         order = np.argsort(column, kind="stable")
@@ -254,6 +259,7 @@ def _ranks(keys: Ints) -> Ints:
     order = np.argsort(keys, kind="stable")
     sorted_keys = keys[order]
     first = np.flatnonzero(np.diff(sorted_keys, prepend=-1))
+    # where each key's run of equals begins
     runs = np.repeat(first, np.diff(first, append=len(keys)))
     ranks = np.empty(len(keys), np.int64)
     ranks[order] = np.arange(len(keys)) - runs
@@ -262,7 +268,7 @@ def _ranks(keys: Ints) -> Ints:
 
 def _draw(logs: Floats, random: np.random.Generator) -> Ints:
     """A column for each row of (B, T) unnormalised log-probabilities."""
-    cumulative = np.exp(logs - logs.max(1, keepdims=True)).cumsum(1)
+    cumulative = np.exp(logs - logs.max(1, keepdims=True)).cumsum(1)  # (B, T)
     target = random.random(len(cumulative)) * cumulative[:, -1]
     columns: Ints = (cumulative <= target[:, None]).sum(1)
     return columns

@@ -19,7 +19,7 @@ from dialbench.records import Decoding
 from dialbench.text.vocabulary import BOS, EOS, PAD, SEP, UNK
 
 _NEVER_GENERATED = (PAD, UNK, BOS, SEP)
-_LIKELIEST = 1_024
+_LIKELIEST = 1_024  # words that nearly always hold the nucleus; sorting all is slow
 _PLAIN = Decoding()
 
 
@@ -63,7 +63,7 @@ def _decode_token_by_token(
     device = batch.source.device
     draws = None
     if decoding.method != "greedy":
-        draws = uniforms(batch.seed or 0, "words", batch.ids, limit).to(device)
+        draws = uniforms(batch.seed or 0, "words", batch.ids, limit).to(device)  # (B, limit)
     state = model.start(batch)
     words = torch.full((len(batch), limit), EOS, device=device)
     active = torch.arange(len(batch), device=device)
@@ -135,7 +135,8 @@ def choose(logits: Tensor, decoding: Decoding, draw: Tensor | None) -> Tensor:
     elif decoding.method == "top-p":
         probabilities = _keep_only(probabilities, *_nucleus(probabilities, decoding.value))
     # The first word whose cumulative mass exceeds the draw: never one without mass.
-    cumulative = probabilities.cumsum(-1)
+    cumulative = probabilities.cumsum(-1)  # (N, V)
+    # (N, 1), of a mass that may differ from 1 by rounding
     threshold = draw[:, None] * cumulative[:, -1:]
     return torch.searchsorted(cumulative, threshold, right=True).squeeze(-1)
 
@@ -149,7 +150,7 @@ def _nucleus(probabilities: Tensor, p: float) -> tuple[Tensor, Tensor]:
     kept, words = probabilities.topk(min(_LIKELIEST, probabilities.shape[-1]))
     if bool((kept.sum(-1) < p).any()):  # rarely: sorting all words is slow
         kept, words = probabilities.sort(descending=True)
-    mass_before = kept.cumsum(-1) - kept
+    mass_before = kept.cumsum(-1) - kept  # of the words above it: the one that crosses p stays
     return kept.masked_fill(mass_before >= p, 0.0), words
 
 
@@ -175,7 +176,7 @@ def beam_search(
     finished: list[list[Hypothesis]] = [[] for _ in range(size)]
     for length in range(1, limit + 1):
         logits, state = model.step(tokens, state)
-        scores = _mask_forbidden(logits).log_softmax(-1)
+        scores = _mask_forbidden(logits).log_softmax(-1)  # (B * width, V)
         scores = _mask_repeats(scores, history.flatten(0, 1), decoding.no_repeat)
         sums, parents, words = _best_continuations(scores, sums)
         sums = sums.masked_fill(torch.arange(width, device=device) >= free_beams, -torch.inf)

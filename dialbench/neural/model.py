@@ -46,7 +46,7 @@ class Losses:
         share = self.tokens / tokens
         if self.by_example is None:
             return self.total * share
-        by_token = self.total - self.by_example
+        by_token = self.total - self.by_example  # the part that is a mean over tokens
         return by_token * share + self.by_example * (self.examples / examples)
 
 
@@ -93,7 +93,7 @@ class State:
     def keep(self, examples: Tensor) -> State:
         """Only the examples `examples` (K,), with all their beams."""
         beams = torch.arange(self.width, device=examples.device)
-        rows = (examples[:, None] * self.width + beams).flatten()
+        rows = (examples[:, None] * self.width + beams).flatten()  # (K * width,)
         return replace(
             self,
             example=_map_tensors(self.example, lambda t: t.index_select(0, examples)),
@@ -138,7 +138,7 @@ class DialogueModel(nn.Module):
         """The loss of the words alone, latent variables drawn from their priors."""
         if not self.variational:
             return self.loss(batch, 0)
-        return word_loss(self.logits(batch), nn.Identity(), batch)
+        return word_loss(self.logits(batch), nn.Identity(), batch)  # these are logits already
 
     def start(self, batch: Batch) -> State:
         """Encodes the contexts (B, S), once for all tokens."""
@@ -179,8 +179,9 @@ class WordOutput(nn.Linear):
     @torch.no_grad()
     def start_from(self, vectors: Tensor) -> None:
         """Initialises from (V, inputs) vectors of mean square 1, scaled to the weights' std."""
-        has_vector = vectors.any(1)
+        has_vector = vectors.any(1)  # (V,)
         known = vectors[has_vector].to(self.weight.device)
+        # (words with one, inputs)
         self.weight[has_vector] = (known * self.weight.std()).to(self.weight)
 
 
@@ -200,8 +201,9 @@ def word_loss(hidden: Tensor, output: nn.Module, batch: Batch) -> Losses:
         batch: gives the targets.
     """
     real = batch.real
-    target = batch.target.flatten().index_select(0, real)
-    nll = F.cross_entropy(output(hidden.flatten(0, 1).index_select(0, real)), target)
+    target = batch.target.flatten().index_select(0, real)  # (R,)
+    nll = F.cross_entropy(output(hidden.flatten(0, 1).index_select(0, real)), target)  # of (R, V)
+    # a mean, and its sum
     return Losses(nll, {"nll": nll.detach() * len(real)}, len(real), len(batch))
 
 
@@ -229,8 +231,10 @@ def count_parameters(model: nn.Module) -> dict[str, int]:
     All are the trained, the random and those of its `fixed_tables`; what batch normalisation has
     seen is none of them.
     """
+    # `parameters` gives shared ones once
     trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
     frozen = sum(p.numel() for p in model.parameters() if not p.requires_grad)
+    # A buffer that is not saved is computed from the sizes, such as sinusoidal positions.
     saved = {name for name in model.state_dict() if not name.endswith(_STATISTICS)}
     random = frozen + sum(b.numel() for name, b in model.named_buffers() if name in saved)
     fixed = sum(model.get_buffer(name).numel() for name in getattr(model, "fixed_tables", ()))

@@ -136,6 +136,7 @@ class Trainer:
             trained, lr=config.learning_rate, weight_decay=weight_decay, fused=True
         )
         self.history = History()
+        # By whether a parameter's gradient is clipped with the parts that have a loss of their own.
         separate: dict[bool, list[torch.nn.Parameter]] = {}
         for name, parameter in model.named_parameters():
             separate.setdefault(belongs(name, model.separately_clipped), []).append(parameter)
@@ -154,6 +155,7 @@ class Trainer:
         self._resume()
         for device in self._cuda_devices():
             torch.cuda.reset_peak_memory_stats(device)
+        # leaves the caller's generators as they are
         with torch.random.fork_rng(devices=self._cuda_devices()):
             while self._should_continue() and not self.run.overdue:
                 self._epoch()
@@ -199,6 +201,7 @@ class Trainer:
     @property
     def _ended_early(self) -> bool:
         """Whether the deadline came within the last epoch."""
+        # An epoch that ran to its end took `epoch_length` updates.
         return self.history.step < self.history.epoch * self.epoch_length
 
     @property
@@ -207,7 +210,7 @@ class Trainer:
         return self._ended_early and self.history.best_epoch == self.history.epoch
 
     def _should_continue(self) -> bool:
-        waited = self.history.epoch - self.history.best_epoch
+        waited = self.history.epoch - self.history.best_epoch  # epochs without a better one
         return self.history.epoch < self.epochs and waited < self.config.patience
 
     @property
@@ -252,13 +255,14 @@ class Trainer:
         row = {"epoch": float(number), **{f"train_{key}": train[key] for key in train}}
         row |= {f"valid_{key}": valid[key] for key in valid}
         if self.model.draws_weights:
+            # Under the epoch's own weights; what a new draw adds to that is the cost of randomness.
             fixed = evaluate(self.model, self.valid, self.config, self.run, None)
             row["valid_fixed_loss"] = fixed["loss"]
         self._finish(number, row)
 
     def _finish(self, number: int, row: dict[str, float]) -> None:
         history, loss = self.history, row["valid_loss"]
-        _require_finite(number, row["train_loss"], loss)
+        _require_finite(number, row["train_loss"], loss)  # before anything of this epoch is saved
         history.epoch = number
         history.curve.append(row)
         if loss < history.best_loss:
@@ -270,6 +274,7 @@ class Trainer:
 
     def _train_epoch(self, number: int) -> dict[str, float]:
         size, updates = self.config.batch_size, self.epoch_length
+        # What an update sees follows from its number alone, so that a resumed run sees the same.
         rows = update_rows(self.train, size, self.run.seed, self.history.step, updates)
         self.model.train()
         sums = _LossSums(self.model.criterion)
@@ -286,11 +291,14 @@ class Trainer:
         batch = make_batch(self.train, rows, self.run.device)
         with autocast(self.run.device, self.dtype):
             losses = self.model.loss(batch, history.step)
+        # Not `losses.total`, which would weigh a word of a batch with short responses more.
         torch.autograd.backward(losses.objective(*self.average_batch))
         for part in self._clipped:
+            # Each part has a norm of its own: of two losses the larger would choke the other.
             torch.nn.utils.clip_grad_norm_(part, config.clip)
         history.step += 1
         for group in self.optimiser.param_groups:
+            # `step` counts this update already
             group["lr"] = self.rate() * group.get("rate_scale", 1.0)
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
@@ -303,9 +311,10 @@ class Trainer:
         that would be 0 after the last planned update.
         """
         step, planned, warmup = self.history.step, self.planned_updates, self.config.warmup
-        rising = warmup if warmup >= 1 else warmup * planned
+        rising = warmup if warmup >= 1 else warmup * planned  # below 1 a share of all updates
         share = min(1.0, step / max(1.0, rising))
         if self.config.schedule == "linear":
+            # + 1, so that the rate would be 0 only behind the last planned update.
             falling = planned + 1 - max(rising, self.constant_rate_updates)
             share = min(share, max(0, planned + 1 - step) / max(1.0, falling))
         return self.config.learning_rate * share
@@ -320,6 +329,7 @@ class Trainer:
 
     def _save(self) -> None:
         tensors = {f"model.{key}": value for key, value in self.model.state_dict().items()}
+        # Not the rates: they follow from the number of the update.
         tensors |= checkpoint.flatten("adam.", self.optimiser.state_dict()["state"])
         checkpoint.write(self._last_file, tensors, vars(self.history))
 
@@ -333,7 +343,7 @@ class Trainer:
             if key.startswith("model.")
         }
         checkpoint.restore(self.model, weights, self._last_file)
-        state = self.optimiser.state_dict()
+        state = self.optimiser.state_dict()  # the groups of this run, with the saved moments
         state["state"] = checkpoint.unflatten("adam.", tensors)
         self.optimiser.load_state_dict(state)
         self.history = History(**numbers)
@@ -366,6 +376,7 @@ class _LossSums:
 
     def means(self) -> dict[str, float]:
         sums = {name: float(value) for name, value in self.parts.items()}
+        # what stopping goes by
         loss = sum(sums[name] for name in self.criterion) / max(1, self.tokens)
         further = {
             f"{name}_per_example": value / max(1, self.examples)
@@ -405,7 +416,7 @@ class _ProgressMeter:
 
 
 def _batches(data: Encoded, size: int, run: Run, purpose: str | None) -> Iterator[Batch]:
-    seed = None if purpose is None else run.seed
+    seed = None if purpose is None else run.seed  # without one the epoch's own weights serve
     for rows in answering_rows(data, size):
         yield make_batch(data, rows, run.device, seed, purpose or "")
 
