@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dialbench.adapter import Progress
 from dialbench.records import Result, Table
 from dialbench.reporting.formats.names import FORMATS
 from dialbench.reporting.options import ReportOptions
 from dialbench.running import local, processes
+from dialbench.running.agenda import Agenda
 from dialbench.running.options import RunOptions, resolved_device
 from dialbench.running.plan import Plan, Request, comparison_key
 from dialbench.running.progress import Board
@@ -82,11 +84,14 @@ def run(
         worker = Worker(
             store, resolved_device(chosen.device), board, chosen.overwrite, deadline=until
         )
-        _do(plan, request, worker, chosen.jobs)
+        _do(plan, request, worker, board, chosen.jobs)
         for scorer in scorers:
-            scorer.score(plan, board)
+            scorer.score(plan)
         results = store.results(None, [task.job for task in plan.tasks])
-        tables, files = _report(plan, request, store, results, scorers, ReportOptions(formats))
+        with board.job("report") as progress:
+            tables, files = _report(
+                plan, request, store, results, scorers, ReportOptions(formats), progress
+            )
     return Outcome(tuple(results), tuple(tables), tuple(files), plan.skipped)
 
 
@@ -98,16 +103,17 @@ def _scorers(
     from dialbench.scoring.options import ScoringOptions
 
     options = options or ScoringOptions(**request.scoring)
-    scorers = [Scorer(dataset, options, store) for dataset in plan.datasets]
+    scorers = [Scorer(dataset, options, store, board) for dataset in plan.datasets]
     for metric in {metric.name: metric for scorer in scorers for metric in scorer.metrics}.values():
         if metric.missing:
             board.say(f"warning: {metric.name} will not be available: {metric.missing}")
     return scorers
 
 
-def _do(plan: Plan, request: Request, worker: Worker, jobs: int | None) -> None:
+def _do(plan: Plan, request: Request, worker: Worker, board: Board, jobs: int | None) -> None:
     # Not of what is still to do: a resumed run computes with as many threads as it began with.
     jobs = jobs or processes.jobs_at_once(len(plan.tasks), worker.device)
+    board.expect(Agenda(worker.to_do(plan.tasks), jobs))
     if jobs == 1:
         local.run(plan.tasks, worker)
     else:
@@ -121,6 +127,7 @@ def _report(
     results: Sequence[Result],
     scorers: Sequence[Scorer],
     options: ReportOptions,
+    progress: Progress,
 ) -> tuple[list[Table], list[Path]]:
     if not scorers:
         return [], []
@@ -139,10 +146,12 @@ def _report(
             preset=plan.preset,
             plugins=request.plugins,
             read=store.read_responses,
+            progress=progress,
         )
     tables = build(shown, metrics=scorers[0].names)
     folder = store.root / "report"
-    return tables, write(tables, shown, folder, options, read=store.read_responses)
+    read = store.read_responses
+    return tables, write(tables, shown, folder, options, read=read, progress=progress)
 
 
 def _comparable(plan: Plan, store: Store) -> list[Result]:

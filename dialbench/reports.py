@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from dialbench.adapter import Progress
 from dialbench.records import Result, Table
 from dialbench.reporting.options import ReportOptions, require_own_table
 from dialbench.running.plan import comparison_key
@@ -16,6 +17,7 @@ def report(
     runs: Path | str = "results/runs",
     *,
     out: Path | str = "reports",
+    progress: Progress | None = None,
     **options: Any,
 ) -> tuple[list[Table], list[Path]]:
     """Tables and plots of finished runs, from what they left; nothing is computed anew.
@@ -23,6 +25,7 @@ def report(
     Args:
         runs: a runs folder.
         out: where tables and plots go.
+        progress: where to show how far it is.
         options: fields of `ReportOptions`.
 
     Returns:
@@ -38,7 +41,8 @@ def report(
     store = Store(Path(runs))
     results = store.require_results()
     tables = _tables(results, chosen)
-    return tables, write(tables, results, Path(out), chosen, read=store.read_responses)
+    read = store.read_responses
+    return tables, write(tables, results, Path(out), chosen, read=read, progress=progress)
 
 
 def cite(runs: Path | str = "results/runs", **options: Any) -> str:
@@ -83,6 +87,7 @@ def report_suite(
     *,
     corpus: str | None = None,
     out: Path | str = "reports",
+    progress: Progress | None = None,
     **options: Any,
 ) -> tuple[list[Table], list[Path]]:
     """A paper's table, ours beside the printed one, from finished runs.
@@ -92,6 +97,7 @@ def report_suite(
         runs: a runs folder; a suite that counts parameters needs none.
         corpus: where the suite was run in place of the paper's own corpora.
         out: where tables, and plots of our values, go.
+        progress: where to show how far it is.
         options: fields of `ReportOptions`.
 
     Returns:
@@ -110,6 +116,7 @@ def report_suite(
         return reproduction.write_counts(loaded, Path(out), chosen)
     loaded = loaded.on(corpus) if corpus else loaded
     store = Store(Path(runs))
+    results, read = store.require_results(), store.read_responses
     return reproduction.write_comparison(
-        loaded, store.require_results(), Path(out), chosen, read=store.read_responses
+        loaded, results, Path(out), chosen, read=read, progress=progress
     )

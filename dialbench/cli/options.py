@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import UnionType
 from typing import (
@@ -23,6 +24,7 @@ import click
 
 from dialbench.errors import UnknownName
 from dialbench.options import split_outside_brackets
+from dialbench.running.options import Mode
 from dialbench.text.cleaning import clean, visible
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -30,6 +32,7 @@ POSITIVE = click.IntRange(min=1)
 
 if TYPE_CHECKING:
     from dialbench.records import Table
+    from dialbench.running.progress import JobProgress
 
 
 class PositiveOrAll(click.IntRange):
@@ -154,9 +157,24 @@ shape_option = click.option(
     metavar="FILE.toml",
     help="Read rows, columns and the like from a file; options given besides win.",
 )
+progress_option = click.option(
+    "--progress",
+    type=click.Choice(get_args(Mode)),
+    help="How to show progress.  [default: rich on a terminal, else none]",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _NAMED = 4
 """Files of a kind that are named one by one."""
+
+
+@contextmanager
+def showing(mode: Mode | None, label: str) -> Iterator[JobProgress]:
+    """Shows the block as a job; unless a mode is named, only to somebody who watches."""
+    from dialbench.running.progress import Board
+
+    chosen: Mode = mode or ("rich" if sys.stderr.isatty() else "none")
+    with Board(chosen) as board, board.job(label) as progress:
+        yield progress
 
 
 def print_text(text: str) -> None:

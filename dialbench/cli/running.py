@@ -18,7 +18,9 @@ from dialbench.cli.options import (
     print_files,
     print_message,
     print_text,
+    progress_option,
     shape_option,
+    showing,
     signatures_option,
     stated,
     stated_of,
@@ -27,7 +29,7 @@ from dialbench.cli.options import (
 from dialbench.errors import InputError
 from dialbench.reporting.formats.names import FORMATS
 from dialbench.reporting.options import ReportOptions
-from dialbench.running.options import RunOptions
+from dialbench.running.options import Mode, RunOptions
 from dialbench.scoring.options import ScoringOptions
 
 
@@ -152,6 +154,7 @@ def _refuse_beside_suite(**options: str | None) -> None:
 @declared(ReportOptions)
 @shape_option
 @signatures_option
+@progress_option
 @click.option(
     "--suite",
     metavar="NAME|FILE.toml",
@@ -180,6 +183,7 @@ def report(
     corpus: str | None,
     out: Path,
     shape: str | None,
+    progress: Mode | None,
     **options: Any,
 ) -> None:
     """Write the tables, plots and page of finished RUNS; nothing is computed anew."""
@@ -202,11 +206,15 @@ def report(
             )
         tables, written = human_table_report(*named, judgements, out, ReportOptions(**chosen))
     elif name := suite or (named and suite_for(*named)):
-        tables, written = reports.report_suite(name, runs, corpus=corpus, out=out, **chosen)
+        with showing(progress, "report") as shown:
+            tables, written = reports.report_suite(
+                name, runs, corpus=corpus, out=out, progress=shown, **chosen
+            )
     elif unused := [option for option, value in suite_only.items() if value is not None]:
         raise InputError("it needs --suite or --table", where=unused[0], hint="Add --suite NAME.")
     else:
-        tables, written = reports.report(runs, out=out, **chosen)
+        with showing(progress, "report") as shown:
+            tables, written = reports.report(runs, out=out, progress=shown, **chosen)
     papers = suite is not None or named is not None
     print_brief(tables, signatures=signatures or papers, all_columns="columns" in chosen)
     print_files(written)

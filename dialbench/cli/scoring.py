@@ -16,7 +16,9 @@ from dialbench.cli.options import (
     print_files,
     print_json,
     print_tables,
+    progress_option,
     shape_option,
+    showing,
     signatures_option,
     stated,
     stated_of,
@@ -25,6 +27,7 @@ from dialbench.cli.options import (
 from dialbench.errors import InputError
 from dialbench.reporting.formats.names import PLOTS
 from dialbench.reporting.options import ReportOptions
+from dialbench.running.options import Mode
 from dialbench.scoring.options import InputOptions, ScoringOptions
 
 _train = click.option(
@@ -69,6 +72,7 @@ _TABLE = tuple(field.name for field in fields(ReportOptions) if field.name != "p
     help="Count only, and write a shard of each FILE for `dialbench merge`.",
 )
 @data_option
+@progress_option
 @json_option
 def score(
     files: tuple[Path, ...],
@@ -86,6 +90,7 @@ def score(
     """
     resources = stated(train=options.pop("train"), data=options.pop("data"))
     paired_with, signatures = options.pop("paired_with"), options.pop("signatures")
+    mode = options.pop("progress")
     marks = {name: options[name] for name in _TABLE if options.get(name) is not None}
     marks = with_shape(shape, marks)
     inputs, chosen = stated_of(InputOptions, options), stated_of(ScoringOptions, options)
@@ -106,11 +111,13 @@ def score(
         from dialbench.scoring.score import score as score_files
 
         _refuse("--json", stated(out=out, **marks))
-        reports = score_files(files, paired_with=paired_with, **inputs, **resources, **chosen)
+        arguments = {"paired_with": paired_with, **inputs, **resources, **chosen}
+        with showing(mode, "scores") as progress:
+            reports = score_files(files, progress=progress, **arguments)
         print_json(reports[0] if len(reports) == 1 else reports)
     else:
         arguments = {"paired_with": paired_with, **resources, **chosen}
-        _report(files, inputs, marks, out, arguments, signatures=signatures)
+        _report(files, inputs, marks, out, arguments, mode, signatures=signatures)
 
 
 def _report(
@@ -119,6 +126,7 @@ def _report(
     marks: dict[str, Any],
     out: Path | None,
     arguments: dict[str, Any],
+    mode: Mode | None,
     *,
     signatures: bool,
 ) -> None:
@@ -135,7 +143,10 @@ def _report(
                 f"{name} is no format to print", where="--format", hint="Name a folder with --out."
             )
     options = ReportOptions(**marks)
-    tables, written = score_report(files, InputOptions(**inputs), options, out=out, **arguments)
+    with showing(mode, "scores") as progress:
+        tables, written = score_report(
+            files, InputOptions(**inputs), options, out=out, progress=progress, **arguments
+        )
     if printed:
         print_tables(tables, printed)
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -25,10 +25,17 @@ class CachedJudge:
     Args:
         judge: who is asked for what is not known yet.
         folder: of the file of what is known; None remembers while it lives.
+        judged: is told how many of the new pairs are judged, and how many there are.
     """
 
-    def __init__(self, judge: Judge, folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        judge: Judge,
+        folder: Path | None = None,
+        judged: Callable[[int, int], None] = lambda done, pairs: None,
+    ) -> None:
         self.name = judge.name
+        self._judged = judged
         self._judge = judge
         digest = hashlib.sha256(judge.name.encode("utf-8")).hexdigest()
         self._file = folder / f"{digest[:16]}.safetensors" if folder else None
@@ -49,6 +56,7 @@ class CachedJudge:
             key=lambda key: len(asked[key][0]) + len(asked[key][1]),
         )
         for start in range(0, len(new), _PORTION):
+            self._judged(start, len(new))
             portion = new[start : start + _PORTION]
             probabilities = self._judge([asked[key] for key in portion])
             self._known.update(zip(portion, probabilities, strict=True))

@@ -35,6 +35,7 @@ class ReportOptions:
         notes: all notes, all but signatures, or none; None: all, in LaTeX short.
         printed: whether a paper's values stand beside ours; without them several corpora stand
             side by side, as in the paper.
+        bars: whether every metric has a bar chart too.
         standalone: whether every table is typeset as a PDF too, which needs TeX.
         conversations: whether the page holds contexts and responses.
     """
@@ -82,6 +83,7 @@ class ReportOptions:
     printed: Annotated[
         bool, Help("Write a suite's table without the paper's values, in the paper's shape.")
     ] = True
+    bars: Annotated[bool, Help("Draw every metric as a bar chart too.")] = False
     standalone: Annotated[bool, Help("Typeset every table as a PDF too; needs TeX.")] = False
     conversations: Annotated[bool, Help("Leave all texts out of the HTML page.")] = True
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dialbench.adapter import Progress
 from dialbench.errors import UnknownName
 from dialbench.records import Result, Table
 from dialbench.reporting.formats import render, typeset
@@ -21,9 +22,9 @@ from dialbench.reporting.tables.topics import topic_words
 from dialbench.text.cleaning import slug
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from dialbench.reporting.page.conversations import Conversations, Read
+    from dialbench.reporting.page.drawing import Drawing
+    from dialbench.reporting.plots.draw import Plot
 
 _PAGE = "html"
 _VALUES = "csv"
@@ -37,8 +38,9 @@ def write(
     *,
     ours: Sequence[Table] | None = None,
     read: Read | None = None,
+    progress: Progress | None = None,
 ) -> list[Path]:
-    """Writes `TABLE.tex` and so on, `TABLE-METRIC.png`, `CORPUS-training.png`, `report.html`.
+    """Writes `TABLE.tex` and so on, `TABLE-metrics.png`, `CORPUS-training.png`, `report.html`.
 
     The same tables and results give the same bytes. Each file is there whole or not at all.
 
@@ -51,6 +53,7 @@ def write(
         options: formats, and what stands on the page; marks are in the tables already.
         ours: each table with our values alone, for bar charts; by default the tables.
         read: reads the responses of a job; without it the page has none.
+        progress: where to show how many files are written.
 
     Returns:
         The files, tables first.
@@ -72,12 +75,14 @@ def write(
     our_tables = named if ours is None else _named(ours)
     results = list(results)
     words = _named(topic_words(results), [table.name for table in named])
-    report = _Report(named, our_tables, words, results, read, options.conversations)
+    report = _Report(named, our_tables, words, results, read, options)
     paths = []
     files = report.files(unique_formats)
     for name, data in chain(files, report.pages()) if options.standalone else files:
         atomic_write(folder / name, data)
         paths.append(folder / name)
+        if progress:
+            progress.update("write", step=len(paths))
     return paths
 
 
@@ -90,7 +95,7 @@ class _Report:
     words: Sequence[Table]
     results: Sequence[Result]
     read: Read | None
-    conversations: bool
+    options: ReportOptions
 
     @cached_property
     def responses(self) -> list[Conversations]:
@@ -115,40 +120,43 @@ class _Report:
             for format in texts:
                 if format != _VALUES:
                     yield f"{table.name}.{format}", render.render(table, format)
-        fig = [format for format in formats if format in PLOTS]
-        figures = dict(self.figures()) if fig or _PAGE in formats else {}
-        for name, figure in figures.items():
-            for format in fig:
-                yield f"{name}.{format}", canvas.encode(figure, format)
+        yield from self._plots_and_page(formats)
+
+    def _plots_and_page(self, formats: Sequence[str]) -> Iterator[tuple[str, str | bytes]]:
+        """One figure at a time, as a file of each format and as a drawing of the page."""
+        from dialbench.reporting.page.drawing import drawing
+
+        plot_formats = [format for format in formats if format in PLOTS]
+        drawings = []
+        for plot in self.plots() if plot_formats or _PAGE in formats else ():
+            for format in plot_formats:
+                yield f"{plot.stem}.{format}", canvas.encode(plot.figure, format)
+            if _PAGE in formats:
+                drawings.append(drawing(plot.stem, plot.figure, plot.part))
         if _PAGE in formats:
-            yield "report.html", self.page(figures)
+            yield f"report.{_PAGE}", self.page(drawings)
 
     def pages(self) -> Iterator[tuple[str, bytes]]:
         """Every table as a PDF by its name."""
         for table in (*self.tables, *self.words):
             yield f"{table.name}.pdf", typeset.pdf(render.render(table, "tex"))
 
-    def figures(self) -> Iterator[tuple[str, Figure]]:
-        """The plots under names that no table and no other plot has."""
+    def plots(self) -> Iterator[Plot]:
+        """The plots under stems that no table and no other plot has."""
         from dialbench.reporting.plots.draw import plots
 
         used_names = [table.name for table in (*self.tables, *self.words)]
-        for stem, figure in plots(self.tables, self.ours, self.results):
-            used_names.append(_unused_name(stem, used_names))
-            yield used_names[-1], figure
+        for plot in plots(self.tables, self.ours, self.results, bar_charts=self.options.bars):
+            used_names.append(_unused_name(plot.stem, used_names))
+            yield plot._replace(stem=used_names[-1])
 
-    def page(self, figures: Mapping[str, Figure]) -> str:
+    def page(self, drawings: Sequence[Drawing]) -> str:
         """The page with everything."""
-        from dialbench.reporting.page.drawing import drawing
         from dialbench.reporting.page.render import page
 
-        bars = {
-            slug(f"{table.name}-{column.name}") for table in self.ours for column in table.columns
-        }
-        drawings = [drawing(name, figure, bars=name in bars) for name, figure in figures.items()]
-        page_conversations = self.responses if self.read and self.conversations else None
-        tables, ours = ((*part, *self.words) for part in (self.tables, self.ours or self.tables))
-        return page(tables, ours, self.results, drawings, page_conversations)
+        shown = self.responses if self.read and self.options.conversations else None
+        ours = self.ours or self.tables
+        return page(self.tables, ours, self.results, drawings, shown, topics=self.words)
 
 
 def _named(tables: Sequence[Table], used_names: Iterable[str] = ()) -> list[Table]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dialbench.adapter import Progress
 from dialbench.corpora.base import name_of
 from dialbench.errors import InputError, UnknownName
 from dialbench.presets.preset import Preset
@@ -37,6 +38,7 @@ def write_comparison(
     preset: Preset | None = None,
     plugins: Sequence[Path] = (),
     read: Read | None = None,
+    progress: Progress | None = None,
 ) -> tuple[list[Table], list[Path]]:
     """Writes our table beside the paper's: one a corpus and setting.
 
@@ -50,6 +52,7 @@ def write_comparison(
         preset: of the results; None looks it up by its name in them.
         plugins: files with further systems.
         read: reads the responses of a job; without it plots and page have none.
+        progress: as of `report.write`.
 
     Returns:
         The tables, and the files written.
@@ -82,7 +85,8 @@ def write_comparison(
         ours = [pair.ours for pair in pairs]
         if not options.printed:
             tables, ours = [_like_the_paper(suite, groups, pairs)], None
-    return [*tables, *words], write(tables, used, out, options, ours=ours, read=read)
+    written = write(tables, used, out, options, ours=ours, read=read, progress=progress)
+    return [*tables, *words], written
 
 
 def _printed_topics(suite: TopicSuite) -> Table:

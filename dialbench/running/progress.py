@@ -9,31 +9,44 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
 from dialbench.adapter import Progress
+from dialbench.running.agenda import Agenda
 from dialbench.running.options import Mode
 from dialbench.text.cleaning import clean
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
     from rich.live import Live
     from rich.table import Table
 
 _REFRESH_RATE = 8
+_QUIET_SECONDS = 60.0
+"""After which plain progress repeats where a stage stands."""
 
 
 @dataclass
 class _Row:
-    """The latest of one job; `first` and `since` are where and when its stage began."""
+    """The latest of one job.
+
+    Attributes:
+        first, since: where and when its stage began.
+        begun: when the job itself began.
+        printed: when plain progress last printed it.
+    """
 
     label: str
     stage: str = ""
     numbers: dict[str, float] = field(default_factory=dict)
     first: float = 0.0
     since: float = 0.0
+    begun: float = 0.0
+    printed: float = 0.0
 
     def stage_and_epoch(self) -> tuple[str, float]:
         """What is printed as one line."""
@@ -44,7 +57,8 @@ class _Row:
         step, steps = self.numbers.get("step", 0), self.numbers.get("steps", 0)
         if "epochs" in self.numbers:
             return self.numbers.get("epoch", 1) - 1 + (step / steps if steps else 0)
-        return step
+        pairs = self.numbers.get("pairs", 0)
+        return step + (self.numbers["judged"] / pairs if pairs else 0)
 
     def remaining(self, now: float) -> float | None:
         """Seconds that the stage will still take at its pace so far; None while unknown."""
@@ -59,7 +73,7 @@ class Display(Protocol):
     """Where jobs are shown, each by its label."""
 
     def update(self, label: str, stage: str, numbers: dict[str, float]) -> None:
-        """Shows how far a job is: stage; epoch, epochs, step, steps, loss, rate."""
+        """Shows how far a job is: stage; epoch, epochs, step, steps, judged, pairs, loss, rate."""
 
     def done(self, label: str, seconds: float) -> None:
         """Reports that a job is finished and how long it took."""
@@ -121,6 +135,7 @@ class Board(Display):
         self.mode: Mode = "plain" if mode == "rich" and not _is_interactive(self._stream) else mode
         self._clock = clock
         self._rows: dict[str, _Row] = {}
+        self._agenda: Agenda | None = None
         self._lock = threading.RLock()
         self._live: Live | None = None
 
@@ -139,13 +154,29 @@ class Board(Display):
             self._live.stop()
             self._live = None
 
+    def expect(self, agenda: Agenda) -> None:
+        """From now on shows how many of these jobs are done, and how long the others may take."""
+        self._agenda = agenda
+
+    @contextmanager
+    def job(self, label: str) -> Iterator[JobProgress]:
+        """Shows the block as a job: how far it is, and unless it is left early its end."""
+        start = self._clock()
+        try:
+            yield JobProgress(self, label)
+        except BaseException:
+            self._rows.pop(label, None)
+            raise
+        self.done(label, self._clock() - start)
+
     def done(self, label: str, seconds: float) -> None:
         """Reports that a job is finished and how long it took."""
-        self._end(label, f"{label}: done in {_duration(seconds)}")
+        self._end(label, f"done in {_duration(seconds)}", seconds)
 
     def failed(self, label: str, reason: str) -> None:
         """Reports that a job failed and why."""
-        self._end(label, f"{label}: failed: {clean(reason)}")
+        row = self._rows.get(label)
+        self._end(label, f"failed: {clean(reason)}", self._clock() - row.begun if row else 0.0)
 
     def say(self, text: str) -> None:
         """Prints a line above the table; nothing once the stream is closed."""
@@ -165,27 +196,47 @@ class Board(Display):
         """Shows how far a job is."""
         with self._lock:
             before = self._rows.get(label)
-            row = _Row(label, stage, numbers)
+            now = self._clock()
+            row = _Row(label, stage, numbers, begun=before.begun if before else now)
             if before is not None and before.stage == stage:
-                row.first, row.since = before.first, before.since
+                row.first, row.since, row.printed = before.first, before.since, before.printed
             else:
-                row.first, row.since = row.done(), self._clock()
+                row.first, row.since, row.printed = row.done(), now, now
             self._rows[label] = row
             if self.mode == "plain":
-                self._print_change(before, row)
+                self._print_change(before, row, now)
 
-    def _print_change(self, before: _Row | None, row: _Row) -> None:
+    def _print_change(self, before: _Row | None, row: _Row, now: float) -> None:
         if before is not None and before.stage_and_epoch() != row.stage_and_epoch():
             self.say(_plain_line(before))
+            row.printed = now
         if before is None or before.stage != row.stage:
             self.say(f"{row.label}: {row.stage}")
+        elif now - row.printed >= _QUIET_SECONDS:
+            self.say(_plain_line(row))
+            row.printed = now
 
-    def _end(self, label: str, text: str) -> None:
+    def _end(self, label: str, outcome: str, seconds: float) -> None:
         with self._lock:
             row = self._rows.pop(label, None)
-            if row is not None and self.mode == "plain":
-                self.say(_plain_line(row))
-            self.say(text)
+            if self._agenda is not None:
+                self._agenda.finish(label, seconds)
+            if self.mode == "plain":
+                if row is not None:
+                    self.say(_plain_line(row))
+                if self._agenda is not None and label in self._agenda.trains:
+                    outcome += f" ({self._whole()})"
+            self.say(f"{label}: {outcome}")
+
+    def _whole(self) -> str:
+        """How far the whole run is; "" where it is not known what it is to do."""
+        if self._agenda is None:
+            return ""
+        now = self._clock()
+        running = {label: now - row.begun for label, row in list(self._rows.items())}
+        remaining = self._agenda.remaining(running)
+        count = f"{self._agenda.done} of {len(self._agenda.trains)} done"
+        return f"{count}, about {_duration(remaining)} left" if remaining else count
 
     def _start(self) -> Live:
         from rich.console import Console
@@ -193,7 +244,7 @@ class Board(Display):
 
         live = Live(
             console=Console(file=self._stream),
-            get_renderable=self._table,
+            get_renderable=self._screen,
             refresh_per_second=_REFRESH_RATE,
             transient=True,
             redirect_stdout=False,
@@ -201,14 +252,20 @@ class Board(Display):
         live.start()
         return live
 
-    def _table(self) -> Table | str:
+    def _screen(self) -> RenderableType:
+        from rich.console import Group
+
+        parts = (self._whole(), self._table())
+        return Group(*(part for part in parts if part))
+
+    def _table(self) -> Table | None:
         from rich.table import Table
         from rich.text import Text
 
         # Without the lock: who prints under it waits for the thread that draws this table.
         rows = list(self._rows.values())
         if not rows:
-            return ""
+            return None
         table = Table(box=None, pad_edge=False)
         table.add_column("system", no_wrap=True, overflow="ellipsis")
         table.add_column("stage")
@@ -230,7 +287,7 @@ def _cells(row: _Row, now: float) -> tuple[str, ...]:
         clean(row.label),
         clean(row.stage),
         _share(numbers.get("epoch"), numbers.get("epochs")),
-        _share(numbers.get("step"), numbers.get("steps")),
+        _step(numbers),
         f"{numbers['loss']:.4f}" if "loss" in numbers else "",
         f"{numbers['rate']:.0f}/s" if "rate" in numbers else "",
         "" if remaining is None else _duration(remaining),
@@ -242,6 +299,13 @@ def _plain_line(row: _Row) -> str:
     cells = zip(names, _cells(row, row.since)[2:6], strict=True)
     parts = [f"{name} {cell}" for name, cell in cells if cell]
     return f"{row.label}: {row.stage}: {', '.join(parts) or 'finished'}"
+
+
+def _step(numbers: Mapping[str, float]) -> str:
+    steps = _share(numbers.get("step"), numbers.get("steps"))
+    if "pairs" not in numbers:
+        return steps
+    return f"{steps} (judged {numbers['judged']:,.0f}/{numbers['pairs']:,.0f})"
 
 
 def _share(part: float | None, whole: float | None) -> str:

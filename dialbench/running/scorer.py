@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 from dialbench.corpora.training_text import whole_training_split
 from dialbench.metrics.system import SYSTEM_METRICS
 from dialbench.records import Job, Responses, Score
 from dialbench.running.plan import Dataset, Plan
-from dialbench.running.progress import Board
+from dialbench.running.progress import Board, JobProgress
 from dialbench.scoring.evaluation import score_responses
+from dialbench.scoring.meter import Meter
 from dialbench.scoring.options import ScoringOptions
 from dialbench.scoring.profile import profile
 from dialbench.scoring.resources import build_metrics, usual_metrics
@@ -21,7 +21,9 @@ from dialbench.store.layout import Store
 class Scorer:
     """Scores the responses of a plan on one corpus that are not scored yet."""
 
-    def __init__(self, dataset: Dataset, options: ScoringOptions, store: Store) -> None:
+    def __init__(
+        self, dataset: Dataset, options: ScoringOptions, store: Store, board: Board
+    ) -> None:
         # Always counted: no table marks as best a system with hardly any different responses.
         chosen = options.metrics
         names = usual_metrics(dataset.samples) if chosen is None else tuple(chosen)
@@ -30,6 +32,8 @@ class Scorer:
         self.system_metrics = [
             SYSTEM_METRICS[name] for name in self.names if name in SYSTEM_METRICS
         ]
+        self._label, self._board = f"scores on {dataset.corpus.name}", board
+        self._meter = Meter(JobProgress(board, self._label))
         whole = whole_training_split(dataset.corpus)
         self.metrics = build_metrics(
             replace(options, metrics=[n for n in self.names if n not in SYSTEM_METRICS]),
@@ -37,10 +41,11 @@ class Scorer:
             store.root / "vectors",
             store.root / "judged",
             vector_text=whole,
+            meter=self._meter,
         )
         self.key = scoring_key(self.metrics, self.system_metrics)
 
-    def score(self, plan: Plan, board: Board) -> None:
+    def score(self, plan: Plan) -> None:
         """Scores every job of the plan on this corpus that has responses."""
         store = self.store
         planned = (task.job for task in plan.tasks if task.dataset is self.dataset)
@@ -51,12 +56,10 @@ class Scorer:
         ]
         if not jobs:
             return
-        label, start = f"scores on {self.dataset.corpus.name}", time.monotonic()
-        board.update(label, "score", {"step": 0, "steps": len(jobs)})
-        for done, job in enumerate(jobs, 1):
-            self._score(job)
-            board.update(label, "score", {"step": done, "steps": len(jobs)})
-        board.done(label, time.monotonic() - start)
+        with self._board.job(self._label):
+            self._meter.begin(len(jobs))
+            for job in self._meter.over(jobs):
+                self._score(job)
 
     def _is_scored(self, job: Job) -> bool:
         return self.store.read_scores(job, self.key) is not None

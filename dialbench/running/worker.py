@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -106,6 +106,19 @@ class Worker:
         answered = record.answered
         cut_short = answered is not None and not answered.complete
         return record.status != "done" or (cut_short and self.deadline is None)
+
+    def to_do(self, tasks: Iterable[Task]) -> dict[str, bool]:
+        """By name of every pending job whether it must train a system.
+
+        What others of them train is not trained again, and the sanity panel only counts.
+        """
+        pending: dict[str, bool] = {}
+        planned: set[str] = set()
+        for task in filter(self.is_pending, tasks):
+            missing = self.missing_trainings(task) - planned
+            planned |= missing
+            pending[str(task.job)] = bool(missing) and task.system.adapter.ranked
+        return pending
 
     def missing_trainings(self, task: Task | None) -> set[str]:
         """Fingerprints of what must still be trained for a task."""

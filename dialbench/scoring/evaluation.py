@@ -13,12 +13,17 @@ from numpy.typing import NDArray
 from dialbench.errors import InputError
 from dialbench.metrics.base import Metric, read
 from dialbench.records import ExampleResponses, Score
+from dialbench.scoring.meter import Meter
 from dialbench.stats.folds import blocks, dialogue_numbers, groups
 from dialbench.stats.intervals import Jackknife, mean_interval
 
 
 def score_responses(
-    pairs: Iterable[ExampleResponses], metrics: Sequence[Metric[Any]], *, comparable: bool = True
+    pairs: Iterable[ExampleResponses],
+    metrics: Sequence[Metric[Any]],
+    *,
+    comparable: bool = True,
+    meter: Meter | None = None,
 ) -> dict[str, Score]:
     """Scores a stream of examples and responses; contexts are not kept.
 
@@ -26,6 +31,7 @@ def score_responses(
         pairs: each example with the response to its context, in test order.
         metrics: the metrics, all made for the same tokeniser.
         comparable: whether to keep what tests against another system need.
+        meter: a step of it is a metric.
 
     Returns:
         The score of each metric by its name.
@@ -38,7 +44,7 @@ def score_responses(
     texts = read(pairs, metrics)
     if not len(texts):
         raise InputError("there are no responses to score", hint="Give at least one.")
-    counted = ((metric, metric.statistics(texts)) for metric in metrics)
+    counted = ((metric, metric.statistics(texts)) for metric in (meter or Meter()).over(metrics))
     return score_statistics(counted, texts.dialogues, comparable=comparable)
 
 

@@ -26,6 +26,7 @@ from dialbench.metrics.semantic import SENTENCES, SentenceModel
 from dialbench.metrics.settings import MetricSettings
 from dialbench.metrics.wordnet import WORDNET, WordNet
 from dialbench.records import Split, fingerprint_of
+from dialbench.scoring.meter import Meter
 from dialbench.scoring.options import ScoringOptions
 from dialbench.text import vectors as word_vectors
 from dialbench.text.tokenizer import tokenizer as find_tokenizer
@@ -62,6 +63,7 @@ def build_metrics(
     cache: Path | None = None,
     judged: Path | None = None,
     vector_text: Split | None = None,
+    meter: Meter | None = None,
 ) -> list[Metric[Any]]:
     """The metrics of the options, with the resources they need.
 
@@ -75,6 +77,7 @@ def build_metrics(
         judged: folder for what the judge said, so that no pair is judged twice.
         vector_text: what word vectors are trained on where no file is given (skip-gram, 200
             dimensions), if not on `train`.
+        meter: shows how far the judge is.
 
     Raises:
         UnknownName: there is no metric or tokeniser of that name.
@@ -82,7 +85,7 @@ def build_metrics(
     """
     names = usual_metrics() if options.metrics is None else options.metrics
     tokenize = find_tokenizer(options.tokenizer)
-    search = _Search(options, tokenize, train, cache, judged, vector_text)
+    search = _Search(options, tokenize, train, cache, judged, vector_text, meter or Meter())
     needed = registry.resources(names)
     _require_present(options, needed)
     found = {resource: _FINDERS[resource](search) for resource in needed}
@@ -100,6 +103,7 @@ class _Search:
     cache: Path | None
     judged: Path | None
     vector_text: Split | None
+    meter: Meter
 
     @property
     def data(self) -> Path:
@@ -148,7 +152,9 @@ def _judge(search: _Search) -> Found[Verdicts]:
     from dialbench.nli.loading import find
 
     judge = find(named)
-    return Found(Verdicts(CachedJudge(judge, search.judged)) if judge else None, NO_JUDGE)
+    if judge is None:
+        return Found(missing=NO_JUDGE)
+    return Found(Verdicts(CachedJudge(judge, search.judged, search.meter.judged)))
 
 
 def _vectors(search: _Search) -> Found[Vectors]:

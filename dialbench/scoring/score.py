@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import dialbench
+from dialbench.adapter import Progress
 from dialbench.corpora.corpus import Corpus
 from dialbench.corpora.training_text import training_split, whole_training_split
 from dialbench.metrics.base import Metric
 from dialbench.metrics.system import SystemMetric
 from dialbench.records import Score, Split
 from dialbench.scoring.evaluation import score_responses
+from dialbench.scoring.meter import Meter
 from dialbench.scoring.options import InputOptions, ScoringOptions
 from dialbench.scoring.paired import compared
 from dialbench.scoring.resources import build_metrics, usual_metrics
@@ -49,8 +51,8 @@ def score(
         cache: folder for trained word vectors.
         paired_with: responses to the same contexts that every file is compared with.
         options: fields of `InputOptions` (references, contexts, column, corpus) and of
-            `ScoringOptions`. Without `metrics` those of a run; those within contexts only where
-            several responses to a context are given.
+            `ScoringOptions`, and `progress`, where to show how far it is. Without `metrics` those
+            of a run; those within contexts only where several responses to a context are given.
 
     Returns:
         For each file `{"system", "corpus", "dialbench", "metrics": {name: {"value", "signature",
@@ -83,12 +85,17 @@ class FileScoring:
         base: those that all are compared with; None where none are named.
         metrics: all with the same tokeniser.
         corpus: whose test split is answered, where it was read.
+        meter: shows how far `scores` is.
     """
 
     systems: Sequence[Source]
     base: Source | None
     metrics: Sequence[Metric[Any]]
     corpus: Corpus | None
+    meter: Meter
+
+    def __post_init__(self) -> None:
+        self.meter.begin(len(self.systems) * len(self.metrics))
 
     @classmethod
     def of(
@@ -98,6 +105,7 @@ class FileScoring:
         train: Split | str | Path | None = None,
         cache: Path | None = None,
         paired_with: str | Path | None = None,
+        progress: Progress | None = None,
         **options: Any,
     ) -> FileScoring:
         """Reads what the arguments of `score` name.
@@ -112,12 +120,15 @@ class FileScoring:
         text = training_split(train, chosen.data)
         if text is None and sources.corpus is not None:
             text = whole_training_split(sources.corpus) or None  # as in a run on this corpus
-        metrics = build_metrics(chosen, text, cache)
-        return cls(systems, sources.systems[-1] if bases else None, metrics, sources.corpus)
+        meter = Meter(progress)
+        metrics = build_metrics(chosen, text, cache, meter=meter)
+        base = sources.systems[-1] if bases else None
+        return cls(systems, base, metrics, sources.corpus, meter)
 
     def scores(self, source: Source, *, comparable: bool = False) -> dict[str, Score]:
         """The scores of a system; see `score_responses` for `comparable`."""
-        return score_responses(source.responses(), self.metrics, comparable=comparable)
+        responses = source.responses()
+        return score_responses(responses, self.metrics, comparable=comparable, meter=self.meter)
 
 
 def for_sources(sources: Iterable[Source], **options: Any) -> ScoringOptions:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from dialbench.adapter import Progress
 from dialbench.corpora.base import name_of
 from dialbench.errors import InputError, UnknownName
 from dialbench.metrics import registry
@@ -36,6 +37,7 @@ def score_report(
     report: ReportOptions,
     *,
     out: Path | None = None,
+    progress: Progress | None = None,
     **options: Any,
 ) -> tuple[list[Table], list[Path]]:
     """Scores files of responses and makes the table that a run of them would have.
@@ -47,6 +49,7 @@ def score_report(
         inputs: what they answer.
         report: formats and marks.
         out: where tables, plots and page go; None writes nothing.
+        progress: where to show how far it is.
         options: as of `score`: train, cache, paired_with and fields of `ScoringOptions`.
 
     Returns:
@@ -57,7 +60,7 @@ def score_report(
             examples.
         StorageError: the disk refuses.
     """
-    scoring = FileScoring.of(files, inputs, **options)
+    scoring = FileScoring.of(files, inputs, progress=progress, **options)
     rules, corpus = Rules.of(report), name_of(inputs.corpus) if inputs.corpus else ""
     names = [metric.name for metric in scoring.metrics]
     guarded = scoring if _GUARD in names else replace(scoring, metrics=_with_guard(scoring.metrics))
@@ -67,7 +70,7 @@ def score_report(
     table = table_of(results, names, notes, report)
     tables, written = [table if options.get("metrics") else without_empty_columns(table)], []
     if out is not None:
-        written = _written(tables, results, scoring, out, report)
+        written = _written(tables, results, scoring, out, report, progress)
     if base := scoring.base:
         tables += [
             comparison_of(source.system, base.system, compared(source, base, scoring.metrics))
@@ -163,6 +166,7 @@ def _written(
     scoring: FileScoring,
     out: Path,
     report: ReportOptions,
+    progress: Progress | None,
 ) -> list[Path]:
     sources = {source.system: source for source in scoring.systems}
     tokenizer = scoring.metrics[0].tokenizer
@@ -171,7 +175,7 @@ def _written(
         return _responses(job, sources[job.system])
 
     profiled = [replace(result, profile=profile(read(result.job), tokenizer)) for result in results]
-    return write(tables, profiled, out, report, read=read)
+    return write(tables, profiled, out, report, read=read, progress=progress)
 
 
 def _responses(job: Job, source: Source) -> Responses:

@@ -28,6 +28,19 @@ def test_one_panel_a_system_with_both_losses_and_the_best_epoch(result):
     assert len(second.lines) == 3
 
 
+def test_a_system_that_trains_far_longer_stretches_no_axis_but_its_own(result):
+    def curve(epochs):
+        return [{"epoch": float(e), "train_loss": 5.0, "valid_loss": 4.0} for e in range(1, epochs)]
+
+    lengths = {"a": 5, "b": 7, "c": 6, "LAED": 41}
+    results = [result(name, curve=curve(epochs)) for name, epochs in lengths.items()]
+    *others, last = training_curves(results)["demo-training"].axes
+    assert {panel.get_xlim() for panel in others} == {(0.7, 6.3)}
+    assert last.get_xlim() == (-1.0, 42.0)
+    assert [text.get_text() for text in last.texts] == ["to epoch 40"]
+    assert not any(panel.texts for panel in others)
+
+
 def test_the_point_is_the_epoch_that_the_system_kept(result):
     curve = [{"epoch": 1.0, "valid_loss": 3.0}, {"epoch": 2.0, "valid_loss": 4.0}]
     (figure,) = training_curves([result("a", curve=curve, facts={"best_epoch": 2})]).values()
@@ -101,7 +114,11 @@ def test_divergences_have_a_figure_of_their_own_with_the_epoch_that_answers(resu
     assert (one.get_title("left"), two.get_title("left")) == ("one", "two")
     assert one.get_yscale() == two.get_yscale() == "log"
     *grey, train, valid, best = (line.get_xydata().tolist() for line in one.lines)
-    assert len(grey) == 2
+    ((joined,),) = (grey,)
+    assert [point for point in joined if not math.isnan(point[0])] == [
+        *([epoch, 0.01 * epoch] for epoch in (1, 2, 3)),
+        *([epoch, 2.0 * epoch] for epoch in (1, 2, 3)),
+    ]
     assert train == valid == [[1, 0.5], [2, 1.0], [3, 1.5]]
     assert best == [[2, 1.0]]
     assert [text.get_text() for text in one.texts] == []

@@ -17,6 +17,7 @@ from dialbench.records import Cell, Column, Row, Table
 from dialbench.reporting.formats.names import PLOTS
 from dialbench.reporting.plots import canvas
 from dialbench.reporting.plots.bars import bars
+from dialbench.reporting.plots.overview import overview
 from dialbench.reporting.plots.scatter import decodings, quality_against_diversity
 from dialbench.reporting.tables.results import build
 
@@ -134,6 +135,75 @@ def test_names_in_a_scatter_do_not_touch(make_systems):
     assert len(boxes) == len(NAMES)
     assert not overlaps(boxes)
     assert all(figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 for box in boxes)
+
+
+def scattered(*points):
+    """A table of ranked systems at these points, and an upper bound far from them."""
+    cells = {f"s{i}": (x, y, True) for i, (x, y) in enumerate(points)} | {"oracle": (0.9, 1, False)}
+    rows = (
+        Row(label, {"dist-2": Cell(x), "bleu-1": Cell(y)}, ranked=ranked)
+        for label, (x, y, ranked) in cells.items()
+    )
+    return Table("t", "C", (Column("dist-2", "D"), Column("bleu-1", "B")), tuple(rows))
+
+
+def texts_of(axes):
+    return [text.get_text() for text in axes.texts if text.get_text()]
+
+
+def test_systems_that_crowd_in_a_corner_have_a_panel_of_their_own():
+    crowded = [(0.01 * i, 0.1 + 0.02 * (i % 3)) for i in range(9)]
+    figure = quality_against_diversity(scattered(*crowded))
+    figure.canvas.draw()
+    whole, part = figure.axes
+    assert texts_of(whole) == ["oracle"]
+    assert texts_of(part) == [f"s{i}" for i in range(9)]
+    (frame,) = whole.patches
+    (left, right), (low, high) = part.get_xlim(), part.get_ylim()
+    assert frame.get_bbox().extents == pytest.approx([left, low, right, high])
+    assert left < 0 < 0.08 < right < 0.2
+    assert not overlaps([text.get_window_extent() for text in part.texts if text.get_text()])
+
+
+@pytest.mark.parametrize("points", [[(0.1 * i, 0.1 * i) for i in range(9)], [(0.1, 0.1)] * 5])
+def test_systems_that_are_few_or_far_apart_have_one_panel(points):
+    (axes,) = quality_against_diversity(scattered(*points)).axes
+    assert texts_of(axes)[-1] == "oracle"
+
+
+def test_every_metric_has_a_panel_in_which_points_are_values(small):
+    figure = overview(small)
+    (axes,) = figure.axes
+    assert axes.get_title() == "M (%) ↑"
+    looks = {line.get_color(): line.get_xydata().tolist() for line in axes.lines}
+    assert looks[canvas.VERMILION] == [[50, 0]]
+    assert looks[canvas.BLUE] == [[30, 1]]
+    whiskers = [collection.get_segments() for collection in axes.collections]
+    assert [[40, 0], [70, 0]] in [segment.tolist() for part in whiskers for segment in part]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b", "c", "oracle"]
+    assert overview(Table("t", "C", small.columns[1:], small.rows)) is None
+
+
+def test_what_is_not_ranked_does_not_stretch_an_axis():
+    rows = [Row(str(value), {"m": Cell(value)}) for value in (0.10, 0.12, 0.14)]
+    rows += [Row(str(value), {"m": Cell(value)}, ranked=False) for value in (0.16, 1.0)]
+    (axes,) = overview(Table("t", "C", (Column("m", "M"),), tuple(rows))).axes
+    low, high = axes.get_xlim()
+    assert 0.09 < low < 0.10 < 0.16 < high < 0.17
+    (beyond,) = axes.texts
+    assert (beyond.get_text(), beyond.get_position()) == ("1.000 ▸", (1, 4))
+
+
+def test_a_figure_is_laid_out_once_for_all_its_files(small, monkeypatch):
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    executed = []
+    monkeypatch.setattr(ConstrainedLayoutEngine, "execute", lambda *_: executed.append(1))
+    figure = bars(small)["t-m"]
+    for format in PLOTS:
+        canvas.encode(figure, format)
+    canvas.svg(figure)
+    assert len(executed) == 1
 
 
 def test_a_scatter_of_nothing_is_empty_and_an_unknown_metric_is_refused(small):

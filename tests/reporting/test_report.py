@@ -43,7 +43,7 @@ def test_html_is_one_page_with_everything(tmp_path, make_systems):
     text = path.read_text(encoding="utf-8")
     assert path.name == "report.html"
     assert text.count('<table class="dialbench">') == 2
-    for caption in (f"Dist-2: {tables[0].caption}", "Loss after every epoch (demo)"):
+    for caption in (f"Every metric: {tables[0].caption}", "Loss after every epoch (demo)"):
         assert f"<figcaption>{caption}</figcaption>" in text
         assert f'aria-label="{caption}"' in text
 
@@ -58,11 +58,21 @@ def test_plots_of_metrics_training_and_quality_against_diversity(tmp_path, make_
         tmp_path,
         ReportOptions(["png", "pdf"]),
     )
-    stems = ("demo-dist-2", "demo-bleu-1", "demo-quality-diversity", "demo-training")
+    stems = ("demo-metrics", "demo-quality-diversity", "demo-training")
     assert sorted(names(paths)) == sorted(f"{s}.{end}" for s in stems for end in ("png", "pdf"))
     for path in paths:
         magic = b"\x89PNG" if path.suffix == ".png" else b"%PDF"
         assert path.read_bytes().startswith(magic)
+
+
+def test_bar_charts_are_drawn_on_request(tmp_path, make_systems):
+    from dialbench.reporting.tables.results import build
+
+    results = [dataclasses.replace(one, curve=()) for one in make_systems(["a", "b"])]
+    options = ReportOptions(["png", "html"], bars=True)
+    paths = write(build(results, metrics=["dist-2"]), results, tmp_path, options)
+    assert names(paths) == ["demo-metrics.png", "demo-dist-2.png", "report.html"]
+    assert "Every metric as a bar chart (1)" in paths[-1].read_text(encoding="utf-8")
 
 
 def conversations_of():
@@ -109,14 +119,14 @@ def made_twice(make_systems):
             dataclasses.replace(one, columns=[c for c in one.columns if "dist-1" in c.name])
             for one in (comparison.table, comparison.ours)
         )
-        return dict(plots([table], [ours], results))
+        return {plot.stem: plot.figure for plot in plots([table], [ours], results)}
 
     return draw(), draw()
 
 
 def test_every_plot_is_drawn_whose_data_are_there(made_twice):
     assert set(made_twice[0]) == {
-        *(f"paraformer-5-{kind}" for kind in ("ranks", "grid", "dist-1")),
+        *(f"paraformer-5-{kind}" for kind in ("ranks", "grid", "metrics")),
         *(f"demo-{kind}" for kind in ("decodings", "training", "training-kl")),
         *(f"demo-{kind}" for kind in ("rarefied-1", "rarefied-2", "lengths")),
     }

@@ -9,7 +9,9 @@ import threading
 import pytest
 
 from dialbench.adapter import Progress
+from dialbench.running.agenda import Agenda
 from dialbench.running.progress import Board, JobProgress
+from dialbench.scoring.meter import Meter
 
 NAME = "paraformer-n[layout=full] on demo"
 
@@ -122,7 +124,7 @@ def shown(board: Board) -> list[list[str]]:
     from rich.console import Console
 
     stream = io.StringIO()
-    Console(file=stream, width=120).print(board._table())
+    Console(file=stream, width=120).print(board._screen())
     return [re.split(r"\s{2,}", line.strip()) for line in lines(stream)]
 
 
@@ -140,7 +142,7 @@ def test_the_table_shows_running_jobs_with_brackets_and_time_left(
     # One epoch took a minute; 2.9 of four are left.
     assert row == [NAME, "train", "2/4", "1/10", "1.5000", "12/s", "2:54"]
     board.done(NAME, 60)
-    assert shown(board) == [[""]]
+    assert shown(board) == []
 
 
 def test_time_left_starts_anew_with_each_stage(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,7 +179,7 @@ def test_drawing_does_not_wait_for_who_is_printing(monkeypatch: pytest.MonkeyPat
 
         def write(self, text: str) -> int:
             if "done in" in text:
-                drawer = threading.Thread(target=board._table, daemon=True)
+                drawer = threading.Thread(target=board._screen, daemon=True)
                 drawer.start()
                 drawer.join(timeout=10)
                 drawn.append(not drawer.is_alive())
@@ -240,3 +242,77 @@ def test_nobody_who_reads_is_no_reason_to_stop() -> None:
     with Board("plain", Closed()) as board:
         JobProgress(board, NAME).update("train", epoch=1, epochs=2)
         board.done(NAME, 1.0)
+
+
+def test_the_screen_says_how_far_the_whole_run_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    board = rich_board(monkeypatch, clock)
+    board.expect(Agenda({"a": True, "b": True, "c": True, "panel": False}))
+    board.update("a", "train", {})
+    assert shown(board)[0] == ["0 of 4 done"]
+    clock.now = 60.0
+    board.done("a", 60.0)
+    board.update("b", "train", {})
+    clock.now = 80.0
+    # A system takes a minute: 40 s of b are left and all of c; the panel's time is not known.
+    assert shown(board)[0] == ["1 of 4 done"]
+    board.done("panel", 2.0)
+    assert shown(board)[0] == ["2 of 4 done, about 1:40 left"]
+    board.done("report", 5.0)
+    assert shown(board)[0] == ["2 of 4 done, about 1:40 left"]
+
+
+def test_jobs_at_once_share_the_time_that_is_left() -> None:
+    agenda = Agenda(dict.fromkeys("abcde", True), at_once=2)
+    assert agenda.remaining({}) is None
+    agenda.finish("a", 30.0)
+    agenda.finish("b", 50.0)
+    assert agenda.remaining({"c": 10.0, "d": 100.0}) == (30.0 + 0.0 + 40.0) / 2
+
+
+def test_plain_counts_jobs_and_repeats_a_long_stage_every_minute() -> None:
+    stream, clock = io.StringIO(), Clock()
+    with Board("plain", stream, clock) as board:
+        board.expect(Agenda({"a": True, "b": True}))
+        for clock.now in (0.0, 30.0, 59.0, 61.0, 90.0):
+            board.update("a", "respond", {"step": clock.now, "steps": 100})
+        board.done("a", 90.0)
+        board.failed("b", "gone")
+    assert lines(stream) == [
+        "a: respond",
+        "a: respond: step 61/100",
+        "a: respond: step 90/100",
+        "a: done in 1:30 (1 of 2 done, about 1:30 left)",
+        "b: failed: gone (2 of 2 done)",
+    ]
+
+
+def test_pairs_that_the_judge_has_read_are_a_part_of_a_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = Clock()
+    board = rich_board(monkeypatch, clock)
+    meter = Meter(JobProgress(board, "scores"))
+    meter.begin(4)
+    steps = meter.over("ab")
+    next(steps)
+    clock.now = 30.0
+    meter.judged(4096, 8192)
+    assert shown(board)[1] == ["scores", "score", "0/4 (judged 4,096/8,192)", "3:30"]
+    next(steps)
+    assert shown(board)[1][2] == "1/4"
+
+
+def test_a_block_is_a_job_until_it_is_left() -> None:
+    stream, clock = io.StringIO(), Clock()
+    with Board("plain", stream, clock) as board:
+        with board.job("report") as progress:
+            progress.update("write", step=1)
+            clock.now = 7.0
+        with pytest.raises(ValueError, match="gone"), board.job("scores"):
+            raise ValueError("gone")
+    assert lines(stream) == [
+        "report: write",
+        "report: write: step 1",
+        "report: done in 0:07",
+    ]

@@ -14,8 +14,13 @@ from dialbench.reporting.plots import canvas
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from dialbench.reporting.plots.draw import Part
+
 _LINK = re.compile(r"url\(#([^)]+)\)")
 _FONT = re.compile(r"(?:(?P<weight>bold|\d00) )?(?P<size>[\d.]+px) ")
+
+
+_WIDEST = 8.0  # inches of a plot that stays readable at half the width of the page
 
 
 @dataclass(frozen=True)
@@ -25,15 +30,17 @@ class Drawing:
     Attributes:
         caption: what it shows.
         svg: an `svg` element as HTML.
-        bars: whether it is a bar chart of one metric.
+        part: of the page in which it stands.
+        wide: whether it needs a line of its own.
     """
 
     caption: str
     svg: str
-    bars: bool = False
+    part: Part = "plots"
+    wide: bool = False
 
 
-def drawing(name: str, figure: Figure, *, bars: bool = False) -> Drawing:
+def drawing(name: str, figure: Figure, part: Part = "plots") -> Drawing:
     """The figure for a page whose content-security policy forbids style attributes.
 
     Its text takes the page's font; its caption is its label. Ids of its parts are unique on the
@@ -53,7 +60,8 @@ def drawing(name: str, figure: Figure, *, bars: bool = False) -> Drawing:
     size = {key: root.attrib[key] for key in ("viewBox", "width", "height")}
     caption = str(figure.get_label())
     root.attrib = {**size, "role": "img", "aria-label": caption, "stroke-linejoin": "round"}
-    return Drawing(caption, ElementTree.tostring(root, encoding="unicode"), bars)
+    svg = ElementTree.tostring(root, encoding="unicode")
+    return Drawing(caption, svg, part, wide=figure.get_figwidth() > _WIDEST)
 
 
 def _dress(element: Element, names: Mapping[str, str]) -> None:

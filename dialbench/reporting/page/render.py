@@ -27,6 +27,7 @@ def page(
     drawings: Sequence[Drawing],
     conversations: Sequence[Conversations] | None,
     *,
+    topics: Sequence[Table] = (),
     limit: int = LIMIT,
 ) -> str:
     """The whole page.
@@ -37,6 +38,7 @@ def page(
         results: whose settings are listed.
         drawings: the plots.
         conversations: of each test set; None to leave them out.
+        topics: tables of the words of topics.
         limit: bytes of the whole page; conversations are dropped until it holds.
 
     Returns:
@@ -46,6 +48,7 @@ def page(
     fill = _filler(
         corpora=list(corpora),
         sections=list(map(content.section, tables, ours)),
+        topics=list(map(content.section, topics, topics)),
         drawings=drawings,
         settings=content.settings(results),
         licences=[content.licence(corpus, texts=bool(conversations)) for corpus in corpora],

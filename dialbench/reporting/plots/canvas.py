@@ -97,7 +97,7 @@ def series(number: int) -> dict[str, Any]:
 def encode(fig: Figure, format: str) -> bytes:
     """The figure as a file of one of `PLOTS`, without dates and versions."""
     file = io.BytesIO()
-    with style():
+    with style(), _laid_out(fig):
         title = {"Title": str(fig.get_label())}
         fig.savefig(file, format=format, metadata=_METADATA[format] | title)
     return file.getvalue()
@@ -112,9 +112,23 @@ def svg(fig: Figure) -> bytes:
         style(),
         rc_context({"svg.fonttype": "none", "svg.hashsalt": "dialbench"}),
         _without_halos(fig),
+        _laid_out(fig),
     ):
         fig.savefig(file, format="svg", transparent=True, metadata={"Date": None})
     return file.getvalue()
+
+
+@contextmanager
+def _laid_out(fig: Figure) -> Iterator[None]:
+    """Lays the figure out once for all its files; that takes longer than drawing one of them."""
+    from matplotlib import rc_context
+
+    if fig.get_layout_engine() is not None:
+        fig.draw_without_rendering()
+    # Else matplotlib takes the style's engine again after each file.
+    with rc_context({"figure.constrained_layout.use": False}):
+        fig.set_layout_engine(None)
+        yield
 
 
 @contextmanager

@@ -5,10 +5,20 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Sequence
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from dialbench.records import Decoding, Result
-from dialbench.reporting.plots.canvas import BLUE, ORANGE, PALE, VERMILION, halo, panels, style
+from dialbench.reporting.plots.canvas import (
+    BLUE,
+    GREY,
+    ORANGE,
+    PALE,
+    VERMILION,
+    halo,
+    panels,
+    style,
+)
 from dialbench.reporting.plots.values import shortened
 from dialbench.reporting.tables.rows import SeedGroup, seed_groups
 from dialbench.text.cleaning import clean, slug
@@ -19,6 +29,8 @@ if TYPE_CHECKING:
 _DASHES = ("-", "-.", ":")
 _LOSS = {"loss": ""}
 _OUTLIER_FACTOR = 1.5
+_LONG = 2
+_MARGIN = 0.05
 
 
 def training_curves(results: Iterable[Result]) -> dict[str, Figure]:
@@ -73,11 +85,12 @@ def _kl_parts(group: SeedGroup) -> dict[str, str]:
 
 
 def _curves(groups: Sequence[SeedGroup], title: str, parts: Sequence[dict[str, str]]) -> Figure:
-    fig, axes = panels(len(groups), sharex=True, sharey=True)
+    fig, axes = panels(len(groups), sharey=True)
+    usual = _usual_epochs(groups)
     for panel, group, keys in zip(axes, groups, parts, strict=True):
-        for other, other_keys in zip(groups, parts, strict=True):
-            for key in other_keys if other is not group else ():
-                _draw(panel, other, f"valid_{key}", color=PALE, linewidth=0.8)
+        others = [pair for pair in zip(groups, parts, strict=True) if pair[0] is not group]
+        if others:
+            panel.plot(*_joined(others), color=PALE, linewidth=0.8)
         for number, (key, name) in enumerate(keys.items()):
             dashes = _DASHES[number % len(_DASHES)]
             _draw(panel, group, f"train_{key}", color=ORANGE, linewidth=1.2, linestyle="--")
@@ -85,12 +98,43 @@ def _curves(groups: Sequence[SeedGroup], title: str, parts: Sequence[dict[str, s
             _mark_best_epoch(panel, group, f"valid_{key}")
             highest = all(_last_value(group, key) >= _last_value(group, other) for other in keys)
             _write_name(panel, group, f"valid_{key}", name, above=highest)
+        last = max(usual, _epochs(group))
+        panel.set_xlim(1 - _MARGIN * last, last + _MARGIN * last)
+        if last > usual:
+            _write_range(panel, f"to epoch {last:g}")
         panel.set_title(shortened(group.label), loc="left")
         panel.locator_params(axis="x", integer=True, nbins=5)
     fig.supxlabel("epoch", fontsize=9)
     fig.supylabel(title, fontsize=9)
     _legend(fig, several=len(groups) > 1)
     return fig
+
+
+def _epochs(group: SeedGroup) -> float:
+    """The last epoch of any of its training runs."""
+    return max(epoch["epoch"] for result in group.results for epoch in result.curve)
+
+
+def _usual_epochs(groups: Sequence[SeedGroup]) -> float:
+    """The last epoch of those that train at most twice as long as most do.
+
+    One that trains for far more would press all others into a corner; it has an axis of its own.
+    """
+    epochs = [_epochs(group) for group in groups]
+    return max(last for last in epochs if last <= _LONG * median(epochs))
+
+
+def _joined(
+    pairs: Iterable[tuple[SeedGroup, dict[str, str]]],
+) -> tuple[list[float], list[float]]:
+    """Epochs and validation values of several training runs as one line with gaps."""
+    epochs: list[float] = []
+    values: list[float] = []
+    for result, key in ((r, key) for group, keys in pairs for r in group.results for key in keys):
+        points = _points(result, f"valid_{key}")
+        epochs += [*(epoch for epoch, _ in points), math.nan]
+        values += [*(value for _, value in points), math.nan]
+    return epochs[:-1], values[:-1]
 
 
 def _cut_outliers(fig: Figure, groups: Sequence[SeedGroup]) -> None:
@@ -145,6 +189,11 @@ def _write_name(axes: Any, group: SeedGroup, key: str, name: str, *, above: bool
         up = 5 if above else -11
         where = {"xytext": (0, up), "textcoords": "offset points", "ha": "right"}
         axes.annotate(name, points[-1], fontsize=7, color=BLUE, path_effects=halo(), **where)
+
+
+def _write_range(axes: Any, text: str) -> None:
+    where = {"transform": axes.transAxes, "ha": "right", "va": "top"}
+    axes.text(1, 1, text, fontsize=7, color=GREY, path_effects=halo(), **where)
 
 
 def _points(result: Result, key: str) -> list[tuple[float, float]]:

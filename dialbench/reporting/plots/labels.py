@@ -19,6 +19,8 @@ _POINT_RADIUS = 4.0
 _HALF_LINE = 0.8
 _OUTSIDE = 1000.0
 _BESIDE = 1.04
+_SWEEPS = 4
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -35,11 +37,14 @@ class Box:
         """The box of that size with its centre at (x, y)."""
         return cls(x - width / 2, y - height / 2, x + width / 2, y + height / 2)
 
+    @property
+    def edges(self) -> tuple[float, float, float, float]:
+        """Left, bottom, right, top."""
+        return self.left, self.bottom, self.right, self.top
+
     def overlap(self, other: Box) -> float:
         """The area that both cover."""
-        width = min(self.right, other.right) - max(self.left, other.left)
-        height = min(self.top, other.top) - max(self.bottom, other.bottom)
-        return max(width, 0.0) * max(height, 0.0)
+        return float(_overlaps(np.array([self.edges]), np.array([other.edges]))[0])
 
 
 @dataclass(frozen=True)
@@ -84,7 +89,10 @@ def place_labels(
     page: Box,
     obstacles: Sequence[Box] = (),
 ) -> list[LabelPosition]:
-    """A position for each label in turn: near its point, and covering as little as possible.
+    """A position for each label: near its point, and covering as little as possible.
+
+    Each label in turn takes the best position beside those before it, and then, a few times over,
+    the best one beside all others.
 
     Args:
         points: (x, y) of the labelled points.
@@ -95,20 +103,45 @@ def place_labels(
     Returns:
         One position a point. A point of distance costs as much as one square point covered.
     """
-    occupied = [Box.around(x, y, 2 * _POINT_RADIUS, 2 * _POINT_RADIUS) for x, y in points]
-    occupied += obstacles
-    positions = []
-    for (x, y), (width, height) in zip(points, sizes, strict=True):
-        costs = {}
-        for candidate in _candidates(width, height):
-            box = Box.around(x + candidate.x, y + candidate.y, width, height)
-            outside = width * height - box.overlap(page)
-            covered = sum(box.overlap(other) for other in occupied)
-            costs[candidate] = covered + _OUTSIDE * outside + candidate.distance
-        best = min(costs, key=costs.__getitem__)
-        positions.append(best)
-        occupied.append(Box.around(x + best.x, y + best.y, width, height))
-    return positions
+    fixed = [Box.around(x, y, 2 * _POINT_RADIUS, 2 * _POINT_RADIUS) for x, y in points]
+    fixed += obstacles
+    choices = [list(_candidates(width, height)) for width, height in sizes]
+    boxes = [
+        np.array([Box.around(x + c.x, y + c.y, *size).edges for c in candidates])
+        for (x, y), size, candidates in zip(points, sizes, choices, strict=True)
+    ]
+    obstacle_edges = np.array([box.edges for box in fixed])
+    fixed_costs = [
+        _overlaps(own, obstacle_edges)
+        + _OUTSIDE * (width * height - _overlaps(own, np.array([page.edges])))
+        + [candidate.distance for candidate in candidates]
+        for own, (width, height), candidates in zip(boxes, sizes, choices, strict=True)
+    ]
+    best = _least_covering(boxes, fixed_costs)
+    return [candidates[chosen] for candidates, chosen in zip(choices, best, strict=True)]
+
+
+def _least_covering(boxes: Sequence[Floats], fixed_costs: Sequence[Floats]) -> list[int]:
+    """The number of the candidate that each label takes.
+
+    Args:
+        boxes: of each label, (candidates, 4) edges.
+        fixed_costs: of each label, (candidates,) what they cost whatever the others do.
+    """
+    chosen: dict[int, int] = {}
+    for label in [*range(len(boxes))] * (1 + _SWEEPS):
+        others = [boxes[other][best] for other, best in chosen.items() if other != label]
+        covered = _overlaps(boxes[label], np.reshape(others, (-1, 4)))
+        chosen[label] = int(np.argmin(fixed_costs[label] + covered))
+    return list(chosen.values())
+
+
+def _overlaps(boxes: Floats, others: Floats) -> Floats:
+    """(n,) the area of each of the (n, 4) boxes that the (m, 4) others cover, added up."""
+    low = np.maximum(boxes[:, None, :2], others[None, :, :2])
+    high = np.minimum(boxes[:, None, 2:], others[None, :, 2:])
+    areas: Floats = np.clip(high - low, 0.0, None).prod(axis=2).sum(axis=1)
+    return areas
 
 
 def write_labels(axes: Any, points: Sequence[Point]) -> list[Any]:

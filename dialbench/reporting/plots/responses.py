@@ -110,11 +110,12 @@ def _bars(axes: Any, lengths: NDArray[np.int64], edges: NDArray[np.float64]) -> 
 
 
 def _edges(lengths: Sequence[NDArray[np.int64]]) -> NDArray[np.float64]:
-    """Edges of equal bins; the last bin also holds everything above the 99 % quantile."""
-    longest = max(
-        (float(np.quantile(counts, _SHOWN_QUANTILE)) for counts in lengths if len(counts)),
-        default=1.0,
-    )
+    """Edges of equal bins; the last bin also holds everything beyond.
+
+    It begins at the highest 99 % quantile, or at twice the usual one where a system rambles.
+    """
+    quantiles = [np.quantile(counts, _SHOWN_QUANTILE) for counts in lengths if len(counts)]
+    longest = min(max(quantiles), 2 * np.median(quantiles)) if quantiles else 1.0
     width = max(1, int(np.ceil(longest / _BINS)))
     return np.arange(0.0, longest + 2 * width, width) - 0.5
 
