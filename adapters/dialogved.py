@@ -13,6 +13,7 @@ turns and roles as options (section 2.7). Pre-training is not repeated: see docs
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -28,13 +29,18 @@ from .blocks.embedding import normal_table
 from .blocks.latent import Gaussian, bag_nll, latent_warnings, noise
 from .blocks.nstream import Distances, RelativeBias, bucket_of
 from .blocks.randomized import Draws
-from .blocks.sequences import Around
-from .pretrained.tuning import TunedAdapter
-from .prophetnet import ProphetNetAdapter, ProphetNetConfig, ProphetNetModel, Words
+from .blocks.sequences import Around, Words
+from .pretrained import fairseq
+from .pretrained.checkpoint import Checkpoint
+from .pretrained.converted import ConvertedCheckpoint, is_converted
+from .pretrained.own import OwnModelAdapter, PretrainedWeights, converted_weights
+from .pretrained.prophetnet import weights_of as prophetnet_weights
+from .prophetnet import ProphetNetConfig, ProphetNetModel
 
 CLS = BOS  # no encoder reads it otherwise
 TURNS, ROLES = 32, 4  # rows of the tables of the released code
 _TOKEN_BUCKETS, _TURN_BUCKETS = (32, 128), (4, 16)
+_POSITIONS = ("turns", "roles", "token_distances", "turn_distances")
 
 
 @dataclass(frozen=True)
@@ -247,53 +253,66 @@ def divergences(q: Gaussian) -> Tensor:
     return each.divergence(Gaussian.standard(each))
 
 
-def _with_start(title: str, config: Any) -> str:
-    # No released DialogVED is read, so that pretrained weights are those of a ProphetNet.
-    return f"{title} (ProphetNet start)" if config.weights else title
+class _DialogAdapter(OwnModelAdapter):
+    """What both systems share."""
+
+    front = (CLS,)
+
+    @classmethod
+    def title(cls, config: Any) -> str:
+        """What tables call the system with this config."""
+        title = super().title(config)
+        from_prophetnet = config.weights and not is_converted(config.weights)
+        return f"{title} (ProphetNet start)" if from_prophetnet else title
+
+    @classmethod
+    def pretrained_weights(cls, checkpoint: Checkpoint) -> PretrainedWeights:
+        """Those of a converted DialogVED, or of a ProphetNet, which lacks what is new here."""
+        if isinstance(checkpoint, ConvertedCheckpoint):
+            return replace(converted_weights(checkpoint), fresh=_POSITIONS)
+        weights = prophetnet_weights(checkpoint, summary=True)
+        return replace(weights, fresh=(*_POSITIONS, "latent"))
+
+    @classmethod
+    def convert(cls, source: Path, folder: Path) -> None:
+        """Converts what its authors released: a checkpoint of fairseq."""
+        fairseq.read(source, latent=hasattr(cls.Config, "latent")).convert(cls, folder)
 
 
-class DialogVEDNoLatent(ProphetNetAdapter, TunedAdapter):
+class DialogVEDNoLatent(_DialogAdapter):
     """DialogVED w/o latent."""
 
     name = "dialogved-no-latent"
     card = Card(
         title="DialogVED w/o latent (small, from scratch)",
         family="transformer",
-        summary="ProphetNet that may know turns and speakers; with weights=FOLDER a pretrained one",
+        summary="ProphetNet that may know turns and speakers; with weights=FOLDER the pretrained"
+        " one, or a ProphetNet",
         paper="Chen et al., DialogVED: A Pre-trained Latent Variable Encoder-Decoder Model for"
         " Dialog Response Generation",
         year=2022,
     )
     Config = DialogConfig
     Model = DialogModel
-    front = (CLS,)
-
-    @classmethod
-    def title(cls, config: Any) -> str:
-        """What tables call the system with this config."""
-        return _with_start(super().title(config), config)
+    architectures = ("prophetnet", "dialogved-no-latent")
 
 
-class DialogVED(ProphetNetAdapter, TunedAdapter):
+class DialogVED(_DialogAdapter):
     """DialogVED."""
 
     name = "dialogved"
     card = Card(
         title="DialogVED (small, from scratch)",
         family="variational",
-        summary="ProphetNet with a Gaussian latent variable that the decoder attends to",
+        summary="ProphetNet with a Gaussian latent variable that the decoder attends to; with"
+        " weights=FOLDER the pretrained one, or a ProphetNet",
         paper="Chen et al., DialogVED: A Pre-trained Latent Variable Encoder-Decoder Model for"
         " Dialog Response Generation",
         year=2022,
     )
     Config = DialogVEDConfig
     Model = DialogVEDModel
-    front = (CLS,)
-
-    @classmethod
-    def title(cls, config: Any) -> str:
-        """What tables call the system with this config."""
-        return _with_start(super().title(config), config)
+    architectures = ("prophetnet", "dialogved")
 
     def warnings(self) -> list[str]:
         """A latent variable that carries nothing."""

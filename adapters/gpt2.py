@@ -70,7 +70,7 @@ class GPT2(TunedAdapter):
     )
     Config = GPT2Config
     config: GPT2Config
-    architecture = "gpt2"
+    architectures = ("gpt2",)
 
     def __init__(self, config: Any = None) -> None:
         super().__init__(config)

@@ -6,7 +6,8 @@ from left to right, and write the response; in each layer a response attends to 
 same maps, to the context's outputs, and the mean of the two goes on. Learning to go on with the
 context is a second loss.
 
-The authors start from OpenAI's GPT; this is a small model from scratch, and its title says so.
+The authors start from OpenAI's GPT. With `weights` this does so too; without, it is a small model
+from scratch, and its title says so.
 """
 
 from __future__ import annotations
@@ -20,21 +21,27 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from dialbench.adapter import Card
-from dialbench.neural.adapter import NeuralAdapter, NeuralConfig
 from dialbench.neural.data import Batch
 from dialbench.neural.dropout import Dropout
 from dialbench.neural.model import DialogueModel, Losses, State, word_loss
-from dialbench.text.vocabulary import BOS, EOS, PAD, SEP
+from dialbench.text.vocabulary import EOS, PAD, SEP
 
 from .blocks.attention import KeysValues
 from .blocks.causal import CausalLayer, CausalSizes, make_output, uniform_loss
-from .blocks.embedding import WordAdapter, WordEmbedding, WordStart
+from .blocks.embedding import WordEmbedding, WordStart, normal_table
+from .blocks.sequences import Words
+from .pretrained.checkpoint import Checkpoint
+from .pretrained.openai_gpt import weights_of
+from .pretrained.own import OwnModelAdapter, PretrainedWeights
+from .pretrained.tuning import TuningConfig
 from .transformer import causal_mask
 
 
 @dataclass(frozen=True)
-class LICConfig(WordStart, NeuralConfig):
-    """Sizes and rates of a small model from scratch.
+class LICConfig(WordStart, TuningConfig):
+    """Sizes and rates from scratch, and how a pretrained GPT is fine-tuned.
+
+    With `weights` the checkpoint's sizes and dropout hold.
 
     Attributes:
         layers, heads, embedding: of the stack; `embedding` is n.
@@ -49,6 +56,7 @@ class LICConfig(WordStart, NeuralConfig):
 
     learning_rate: float = 5e-4
     warmup: float = 2_000
+    tuning_rate: float = 6.25e-5
     layers: int = 4
     heads: int = 8
     embedding: int = 256
@@ -63,6 +71,11 @@ class LICConfig(WordStart, NeuralConfig):
     positive: ClassVar[tuple[str, ...]] = ("layers", "heads", "embedding", "word_spread")
     not_negative: ClassVar[tuple[str, ...]] = ("context_weight",)
     rates: ClassVar[tuple[str, ...]] = ("dropout", "label_smoothing")
+
+    @property
+    def positions(self) -> int:
+        """Rows of the table of positions."""
+        return max(self.context_tokens, self.response_tokens) + 1
 
 
 @dataclass(frozen=True)
@@ -103,18 +116,16 @@ class LICModel(DialogueModel):
 
     config: LICConfig
 
-    def __init__(self, config: LICConfig, vocabulary: int) -> None:
+    def __init__(self, config: LICConfig, words: Words) -> None:
         super().__init__()
         n, std, self.config = config.embedding, config.word_spread, config
-        longest = max(config.context_tokens, config.response_tokens) + 1
-        self.embedding = WordEmbedding(vocabulary, n, std)
-        self.positions = nn.Embedding(longest, n)
-        nn.init.normal_(self.positions.weight, 0.0, std)
+        self.embedding = WordEmbedding(words.count, n, std)
+        self.positions = normal_table(words.positions, n, std)
         self.dropout = Dropout(config.dropout)
-        sizes = CausalSizes(config.layers, config.heads, n, longest, config.dropout)
+        sizes = CausalSizes(config.layers, config.heads, n, words.positions, config.dropout)
         self.layers = nn.ModuleList(SharedLayer(sizes, config.norm) for _ in range(config.layers))
         self.end = nn.LayerNorm(n) if config.norm == "pre" else nn.Identity()
-        self.output = make_output(self.embedding, (PAD, BOS, SEP), tied=config.tied)
+        self.output = make_output(self.embedding, words.unused, tied=config.tied)
 
     def embed(self, tokens: Tensor, first: int = 0) -> Tensor:
         """(N, T) tokens from position `first` on -> (N, T, n); every turn ends with EOS."""
@@ -199,20 +210,23 @@ class LICModel(DialogueModel):
         return self.output(x[:, 0]), replace(state, row=row, length=state.length + 1)
 
 
-class LIC(WordAdapter, NeuralAdapter):
+class LIC(OwnModelAdapter):
     """LIC."""
 
     name = "lic"
     card = Card(
         title="LIC (small, from scratch)",
         family="transformer",
-        summary="one stack encodes the context and decodes the response, attentions averaged",
+        summary="one stack encodes the context and decodes the response, attentions averaged; with"
+        " weights=FOLDER OpenAI's GPT, fine-tuned",
         paper="Golovanov et al., Large-Scale Transfer Learning for Natural Language Generation",
         year=2019,
     )
     Config = LICConfig
-    config: LICConfig
+    Model = LICModel
+    architectures = ("openai-gpt",)
 
-    def build_model(self, size: int) -> DialogueModel:
-        """The untrained model."""
-        return LICModel(self.config, size)
+    @classmethod
+    def pretrained_weights(cls, checkpoint: Checkpoint) -> PretrainedWeights:
+        """Those of a checkpoint of the transformers library."""
+        return weights_of(checkpoint)

@@ -6,8 +6,8 @@ second pass over the same stack, with a token [M] in the place of z, reads conte
 gives the posterior q(z) and the coherence of the two. When responding, each of the K values gives
 a candidate, all in one batch, and the most coherent one is the response.
 
-`plato-no-latent` has neither z nor the second pass. What the authors pre-trained on other dialogues
-is not loaded: both are small models from scratch, and their titles say so.
+`plato-no-latent` has neither z nor the second pass. With `weights` both start from what the authors
+pre-trained, converted; without, they are small models from scratch, and their titles say so.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, cast
+from pathlib import Path
+from typing import ClassVar, Literal, cast
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from dialbench.adapter import Card
-from dialbench.neural.adapter import NeuralAdapter, NeuralConfig
 from dialbench.neural.data import Batch
 from dialbench.neural.decoding import decode
 from dialbench.neural.dropout import Dropout
@@ -33,17 +33,24 @@ from dialbench.text.vocabulary import BOS, EOS, PAD, SEP
 
 from .blocks.attention import KeysValues
 from .blocks.causal import CausalLayer, CausalSizes, make_output
-from .blocks.embedding import WordAdapter, WordEmbedding, WordStart, normal_table
+from .blocks.embedding import WordEmbedding, WordStart, normal_table
 from .blocks.latent import bag_nll, latent_warnings
-from .blocks.sequences import Around, surround
+from .blocks.sequences import Around, Words, surround
+from .pretrained import plato as pretrained
+from .pretrained.checkpoint import Checkpoint
+from .pretrained.converted import ConvertedCheckpoint
+from .pretrained.own import OwnModelAdapter, PretrainedWeights, converted_weights
+from .pretrained.tuning import TuningConfig
 
 TURNS, ROLES = 16, 2  # rows of the tables of PLATO's code
 _PLACES = 0.25  # of the words' std: else positions hide the words until both are learnt
 
 
 @dataclass(frozen=True)
-class PlatoConfig(WordStart, NeuralConfig):
-    """Sizes and rates of a small model from scratch.
+class PlatoConfig(WordStart, TuningConfig):
+    """Sizes and rates from scratch, and how pretrained weights are fine-tuned.
+
+    With `weights` the checkpoint's sizes and dropout hold.
 
     Attributes:
         layers, heads, embedding: of the stack; `embedding` is n.
@@ -56,6 +63,7 @@ class PlatoConfig(WordStart, NeuralConfig):
 
     learning_rate: float = 3e-4
     warmup: float = 2_000
+    tuning_epochs: int = 3
     layers: int = 6
     heads: int = 8
     embedding: int = 256
@@ -67,6 +75,11 @@ class PlatoConfig(WordStart, NeuralConfig):
     of_all_heads: ClassVar[str] = "embedding"
     positive: ClassVar[tuple[str, ...]] = ("layers", "heads", "embedding", "word_spread")
     rates: ClassVar[tuple[str, ...]] = ("dropout",)
+
+    @property
+    def positions(self) -> int:
+        """Rows of the table of places within a turn."""
+        return max(self.context_tokens, self.response_tokens) + 1
 
 
 @dataclass(frozen=True)
@@ -93,22 +106,21 @@ class PlatoModel(DialogueModel):
 
     config: PlatoConfig
 
-    def __init__(self, config: PlatoConfig, vocabulary: int) -> None:
+    def __init__(self, config: PlatoConfig, words: Words) -> None:
         super().__init__()
         n, std, self.config = config.embedding, config.word_spread, config
-        self.embedding = WordEmbedding(vocabulary, n, std)  # E, (V, n)
-        longest = max(config.context_tokens, config.response_tokens) + 1
-        self.places = normal_table(longest, n, _PLACES * std)
+        self.embedding = WordEmbedding(words.count, n, std)  # E, (V, n)
+        self.places = normal_table(words.positions, n, _PLACES * std)
         self.turns = normal_table(TURNS, n, _PLACES * std)
         self.roles = normal_table(ROLES, n, _PLACES * std)
         self.norm = nn.LayerNorm(n)
         self.dropout = Dropout(config.dropout)
-        sizes = CausalSizes(config.layers, config.heads, n, longest, config.dropout)
+        sizes = CausalSizes(config.layers, config.heads, n, words.positions, config.dropout)
         self.layers = nn.ModuleList(
             CausalLayer(sizes, config.norm, F.gelu) for _ in range(config.layers)
         )
         self.end = nn.LayerNorm(n) if config.norm == "pre" else nn.Identity()
-        self.output = make_output(self.embedding, (PAD, BOS, SEP), tied=config.tied)
+        self.output = make_output(self.embedding, words.unused, tied=config.tied)
 
     def context(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """(B, S) contexts -> (B, S + 1, n) normalised sums, and real tokens (B, S + 1)."""
@@ -220,13 +232,13 @@ class LatentPlatoModel(PlatoModel):
     training_only: ClassVar[tuple[str, ...]] = ("recognition", "bag")
     config: LatentPlatoConfig
 
-    def __init__(self, config: LatentPlatoConfig, vocabulary: int) -> None:
-        super().__init__(config, vocabulary)
+    def __init__(self, config: LatentPlatoConfig, words: Words) -> None:
+        super().__init__(config, words)
         n, std = config.embedding, config.word_spread
         self.values = normal_table(config.values, n, std)  # a vector for each z
         self.mask = nn.Parameter(torch.randn(n) * std)  # [M]
         self.recognition = nn.Linear(n, config.values, bias=False)  # [M] -> q(z | c, r)
-        self.bag = nn.Linear(n, vocabulary, bias=False)  # output at z -> p(w | z, c)
+        self.bag = nn.Linear(n, words.count, bias=False)  # output at z -> p(w | z, c)
         self.coherence = nn.Linear(n, 1)  # [M] -> log odds that r fits c
 
     def draw(self, batch: Batch) -> Tensor:
@@ -314,28 +326,41 @@ def repeated(batch: Batch, times: int) -> Batch:
     return Batch(ids, source, source[:, :0], source.new_empty(0), batch.seed, batch.purpose)
 
 
-class Plato(WordAdapter, NeuralAdapter):
+class _PlatoAdapter(OwnModelAdapter):
+    """What both systems share."""
+
+    @classmethod
+    def pretrained_weights(cls, checkpoint: Checkpoint) -> PretrainedWeights:
+        """Those of a converted PLATO."""
+        return converted_weights(cast(ConvertedCheckpoint, checkpoint))
+
+    @classmethod
+    def convert(cls, source: Path, folder: Path) -> None:
+        """Converts what its authors released: tensors of PaddlePaddle."""
+        pretrained.read(source, latent=hasattr(cls.Config, "values")).convert(cls, folder)
+
+
+class Plato(_PlatoAdapter):
     """PLATO."""
 
     name = "plato"
     card = Card(
         title="PLATO (small, from scratch)",
         family="variational",
-        summary="one stack for context and response; the best of 20 responses, one a latent value",
+        summary="one stack for context and response; the best of 20 responses, one a latent value;"
+        " with weights=FOLDER the pretrained one",
         paper="Bao et al., PLATO: Pre-trained Dialogue Generation Model with Discrete Latent"
         " Variable",
         year=2020,
     )
     Config = LatentPlatoConfig
-    config: LatentPlatoConfig
-
-    def build_model(self, size: int) -> DialogueModel:
-        """The untrained model."""
-        return LatentPlatoModel(self.config, size)
+    Model = LatentPlatoModel
+    architectures = ("plato",)
 
     def answer(self, model: DialogueModel, batch: Batch, decoding: Decoding) -> list[list[int]]:
         """The most coherent of the candidates for each context, the first of equals."""
-        K, plato = self.config.values, cast(LatentPlatoModel, model)
+        plato = cast(LatentPlatoModel, model)
+        K = plato.config.values
         wide = repeated(batch, K)
         candidates = decode(Candidates(plato), wide, decoding, self.config.response_tokens)
         best = plato.scores(wide, candidates).view(-1, K).argmax(1).tolist()  # of (B, K)
@@ -346,21 +371,19 @@ class Plato(WordAdapter, NeuralAdapter):
         return latent_warnings(self.history, ["information"], 0)
 
 
-class PlatoNoLatent(WordAdapter, NeuralAdapter):
+class PlatoNoLatent(_PlatoAdapter):
     """PLATO w/o latent."""
 
     name = "plato-no-latent"
     card = Card(
         title="PLATO w/o latent (small, from scratch)",
         family="transformer",
-        summary="one stack that reads the context both ways and goes on with the response",
+        summary="one stack that reads the context both ways and goes on with the response; with"
+        " weights=FOLDER the pretrained one",
         paper="Bao et al., PLATO: Pre-trained Dialogue Generation Model with Discrete Latent"
         " Variable",
         year=2020,
     )
     Config = PlatoConfig
-    config: Any
-
-    def build_model(self, size: int) -> DialogueModel:
-        """The untrained model."""
-        return PlatoModel(self.config, size)
+    Model = PlatoModel
+    architectures = ("plato-no-latent",)

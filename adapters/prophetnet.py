@@ -11,7 +11,7 @@ trained from scratch, and its title says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, cast
 
@@ -23,17 +23,18 @@ from dialbench.adapter import Card
 from dialbench.neural.data import Batch
 from dialbench.neural.dropout import Dropout
 from dialbench.neural.model import DialogueModel, Losses, State
-from dialbench.text.vocabulary import BOS, PAD, SEP
+from dialbench.text.vocabulary import PAD
 
 from .blocks.attention import DecoderLayer, EncoderLayer, FeedForward, Residual
 from .blocks.causal import make_output, uniform_loss
 from .blocks.embedding import WordEmbedding, WordStart
 from .blocks.nstream import LastLayer, RelativeAttention, StreamAttention, streams_of
 from .blocks.randomized import Draws
-from .blocks.sequences import Around, surround
-from .pretrained import prophetnet as pretrained
+from .blocks.sequences import Words, surround
 from .pretrained.checkpoint import Checkpoint
-from .pretrained.tuning import TunedAdapter, TuningConfig
+from .pretrained.own import OwnModelAdapter, PretrainedWeights
+from .pretrained.prophetnet import weights_of
+from .pretrained.tuning import TuningConfig
 
 # Of the words' std: else positions hide the words until both are learnt.
 _PLACES = 0.25
@@ -93,23 +94,6 @@ class ProphetNetConfig(WordStart, TuningConfig):
     def positions(self) -> int:
         """Rows of the tables of positions: two more than are read, as streams look one ahead."""
         return max(self.context_tokens + 2, self.response_tokens + 1) + 2
-
-
-@dataclass(frozen=True)
-class Words:
-    """The numbers that a model works with.
-
-    Attributes:
-        count: V.
-        unused: those that take no probability.
-        around: what stands around every context.
-        positions: rows of the tables of positions.
-    """
-
-    count: int
-    unused: tuple[int, ...]
-    around: Around
-    positions: int
 
 
 class ProphetNetModel(DialogueModel):
@@ -257,41 +241,7 @@ def _rows(table: nn.Embedding, places: Tensor) -> Tensor:
     return table(places.clamp(max=table.num_embeddings - 1))  # type: ignore[no-any-return]
 
 
-class ProphetNetAdapter:
-    """A mixin of systems that are a ProphetNet, with more or without; before `TunedAdapter`.
-
-    Attributes:
-        Model: what is built.
-        front: what stands in front of every context, from scratch.
-    """
-
-    architecture: ClassVar[str] = "prophetnet"
-    Model: ClassVar[type[ProphetNetModel]]
-    front: ClassVar[tuple[int, ...]] = ()
-    config: Any
-    open: Callable[[Any], Checkpoint]
-
-    def build_model(self, size: int) -> DialogueModel:
-        """The untrained model, or the pretrained one."""
-        c = self.config
-        if not c.weights:
-            return self.Model(c, Words(size, (PAD, BOS, SEP), Around(self.front), c.positions))
-        checkpoint = self.open(c)
-        rows, unused = len(pretrained.words(checkpoint)), pretrained.never_written(checkpoint)
-        words = Words(rows, unused, self._around(checkpoint), pretrained.positions(checkpoint))
-        model = self.Model(replace(c, **pretrained.sizes(checkpoint)), words)
-        # A part that the checkpoint lacks stays as it is.
-        model.load_state_dict({**model.state_dict(), **pretrained.weights(checkpoint)})
-        return model
-
-    def _around(self, checkpoint: Checkpoint) -> Around:
-        around = pretrained.around(checkpoint)
-        if self.front and not around.front:
-            return replace(around, front=pretrained.summary(checkpoint))
-        return around
-
-
-class ProphetNet(ProphetNetAdapter, TunedAdapter):
+class ProphetNet(OwnModelAdapter):
     """ProphetNet, or a small model of its kind."""
 
     name = "prophetnet"
@@ -305,3 +255,9 @@ class ProphetNet(ProphetNetAdapter, TunedAdapter):
     )
     Config = ProphetNetConfig
     Model = ProphetNetModel
+    architectures = ("prophetnet",)
+
+    @classmethod
+    def pretrained_weights(cls, checkpoint: Checkpoint) -> PretrainedWeights:
+        """Those of a checkpoint of the transformers library."""
+        return weights_of(checkpoint)

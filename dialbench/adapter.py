@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from dialbench.errors import InputError
 from dialbench.files.lines import read_file
 from dialbench.files.loads import loads
 from dialbench.records import Context, Decoding, Split
@@ -169,6 +170,19 @@ class Adapter:
             InputError: something that it needs is missing or does not fit.
         """
         return {}
+
+    @classmethod
+    def convert(cls, source: Path, folder: Path) -> None:
+        """Writes weights that another program saved as the system's option `weights` reads them.
+
+        Args:
+            source: the folder of the other program's files.
+            folder: empty.
+
+        Raises:
+            InputError: the system reads no such weights, or they are damaged or another model's.
+        """
+        raise InputError(f"{cls.name} has no weights to convert", where="convert")
 
     @classmethod
     def learns(cls, config: Any) -> bool:

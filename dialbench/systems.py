@@ -20,6 +20,7 @@ from typing import Any
 from dialbench.adapter import Adapter, Card
 from dialbench.errors import InputError, UnknownName, first_line
 from dialbench.extras import explain_import_error
+from dialbench.files.atomic import atomic_folder
 from dialbench.options import (
     check_option_value,
     parse_options,
@@ -259,6 +260,25 @@ def _require_declarations(adapter: type[Adapter]) -> None:
 def load_adapter(name: str, plugins: Sequence[Path] = ()) -> type[Adapter]:
     """The adapter class of a system, by the name that `--models` takes."""
     return Registry(plugins).get(name, where="name")
+
+
+def convert(system: str, source: Path, out: Path, *, plugins: Sequence[Path] = ()) -> None:
+    """Writes weights that another program saved as the option `weights` of a system reads them.
+
+    Args:
+        system: its name.
+        source: the folder of the other program's files.
+        out: a new folder.
+        plugins: files with further systems.
+
+    Raises:
+        InputError: the system reads no such weights, they are damaged, or `out` is there already.
+    """
+    adapter = Registry(plugins).get(system, where="SYSTEM")
+    if out.exists():
+        raise InputError("it is there already", where=str(out), hint="Name a new folder.")
+    with atomic_folder(out) as folder:
+        adapter.convert(source, folder)
 
 
 def _adapters_of(path: Path) -> Iterable[type[Adapter]]:

@@ -1,4 +1,4 @@
-"""Tokens around contexts."""
+"""The numbers that a model works with, and tokens around contexts."""
 
 from __future__ import annotations
 
@@ -17,6 +17,23 @@ class Around:
 
     front: tuple[int, ...] = ()
     behind: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Words:
+    """The numbers that a model works with.
+
+    Attributes:
+        count: V.
+        unused: those that take no probability.
+        around: what stands around every context.
+        positions: rows of the tables of positions.
+    """
+
+    count: int
+    unused: tuple[int, ...]
+    around: Around
+    positions: int
 
 
 def surround(source: Tensor, around: Around) -> Tensor:

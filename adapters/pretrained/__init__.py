@@ -1,1 +1,1 @@
-"""Checkpoints of the transformers library: read, fine-tuned, answered with."""
+"""Checkpoints that others trained: read, converted, fine-tuned, answered with."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 from dialbench.files.pretrained import Pretrained
 from dialbench.text.untokenized import untokenized
@@ -26,10 +26,15 @@ class Checkpoint(Pretrained):
             InputError: a file is missing, it asks for code of its own, or its architecture is not
                 supported.
         """
-        self = cls.find(weights, where="--models", subject=f"weights={weights}")
+        self = cls.locate(weights)
         if not self.model_class:
             raise self.error("is neither decoder-only nor encoder-decoder", "Choose another model.")
         return self
+
+    @classmethod
+    def locate(cls, weights: str) -> Self:
+        """As `find`, for the option `weights`."""
+        return cls.find(weights, where="--models", subject=f"weights={weights}")
 
     @cached_property
     def config(self) -> Any:

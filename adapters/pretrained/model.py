@@ -25,29 +25,13 @@ from ..blocks.causal import DecoderOnlyModel
 from .checkpoint import Checkpoint, SubwordVocabulary
 
 
-def pretrained(checkpoint: Checkpoint, context_tokens: int, response_tokens: int) -> DialogueModel:
+def pretrained(checkpoint: Checkpoint) -> DialogueModel:
     """The model of a checkpoint with its pretrained weights.
 
     Raises:
-        InputError: it has too few positions, or its weights cannot be read.
+        InputError: its weights cannot be read.
     """
-    kind = PretrainedSeq2Seq if checkpoint.seq2seq else PretrainedCausal
-    require_positions(checkpoint, context_tokens, response_tokens)
-    return kind(checkpoint)
-
-
-def require_positions(checkpoint: Checkpoint, context_tokens: int, response_tokens: int) -> None:
-    """Raises InputError unless context and response fit into the positions of a checkpoint."""
-    front, behind = map(len, checkpoint.affixes)
-    context, response = front + context_tokens, response_tokens + 1
-    needed = max(context + behind, front + response) if checkpoint.seq2seq else context + response
-    positions = checkpoint.positions
-    if positions is not None and needed > positions:
-        raise checkpoint.error(
-            f"has {positions} positions, too few for {context_tokens} of a context and "
-            f"{response_tokens} of a response",
-            "Lower context_tokens or response_tokens.",
-        )
+    return PretrainedSeq2Seq(checkpoint) if checkpoint.seq2seq else PretrainedCausal(checkpoint)
 
 
 class TokenMapping(nn.Module):

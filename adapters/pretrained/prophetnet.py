@@ -1,22 +1,18 @@
-"""ProphetNet checkpoints of the transformers library as weights of our own model.
-
-The model then works in the suite's numbers throughout: its word table has a row for each special
-of the suite, in front of the checkpoint's own, and each begins as a copy of the row that it means.
-"""
+"""ProphetNet checkpoints of the transformers library as weights of our own model."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from dialbench.text.vocabulary import BOS, PAD, SEP, SPECIALS, UNK
+from dialbench.text.vocabulary import BOS, SPECIALS
 
-from ..blocks.sequences import Around
-from .checkpoint import Checkpoint, SubwordVocabulary
+from .checkpoint import Checkpoint
+from .own import PretrainedWeights, around_of, with_specials, words_of
 
 # Of the library -> ours; what stands in a layer keeps its number.
 _NAMES = [
@@ -67,49 +63,39 @@ def sizes(checkpoint: Checkpoint) -> dict[str, Any]:
     }
 
 
-def words(checkpoint: Checkpoint) -> list[int]:
-    """For each number of the suite the checkpoint's number of the row that it begins as."""
-    tokenizer, c = checkpoint.tokenizer, checkpoint.config
-    end = checkpoint.end
-    start = end if c.decoder_start_token_id is None else c.decoder_start_token_id
-    separator = end if tokenizer.sep_token_id is None else tokenizer.sep_token_id
-    return [c.pad_token_id or 0, end, start, end, separator, *range(checkpoint.size)]
+def weights_of(checkpoint: Checkpoint, *, summary: bool = False) -> PretrainedWeights:
+    """The weights of a ProphetNet.
 
-
-def around(checkpoint: Checkpoint) -> Around:
-    """What the tokenizer puts around a text, in the suite's numbers."""
-    front, behind = checkpoint.affixes
-    shift = len(SPECIALS)
-    return Around(tuple(n + shift for n in front), tuple(n + shift for n in behind))
-
-
-def summary(checkpoint: Checkpoint) -> tuple[int, ...]:
-    """The token, in the suite's numbers, whose output stands for a context."""
-    number = checkpoint.tokenizer.cls_token_id
-    return (BOS if number is None else number + len(SPECIALS),)
-
-
-def never_written(checkpoint: Checkpoint) -> tuple[int, ...]:
-    """The suite's numbers that take no probability."""
-    own = {*SubwordVocabulary(checkpoint).never(), checkpoint.end}
-    return (PAD, UNK, BOS, SEP, *(number + len(SPECIALS) for number in sorted(own)))
-
-
-def positions(checkpoint: Checkpoint) -> int:
-    """Rows of our tables of positions, which hold no row for padding but one in front."""
-    return int(checkpoint.config.max_position_embeddings) - int(checkpoint.config.pad_token_id or 0)
-
-
-def weights(checkpoint: Checkpoint) -> dict[str, Tensor]:
-    """The checkpoint's weights under our names."""
-    library = checkpoint.model().state_dict()
-    renamed = rename(library)
+    Args:
+        checkpoint: of the transformers library.
+        summary: whether a token whose output stands for the context is put in front of it, if the
+            tokenizer puts none there.
+    """
+    decided = sizes(checkpoint)
+    tensors = rename(checkpoint.model().state_dict())
     offset = int(checkpoint.config.pad_token_id or 0)  # the library counts positions from there
     for name in ("encoder_positions.weight", "decoder_positions.weight"):
-        renamed[name] = renamed[name][offset:]
-    rows = torch.tensor(words(checkpoint))
-    renamed["embedding.weight"] = renamed["embedding.weight"][rows]
-    return renamed
+        tensors[name] = tensors[name][offset:]
+    tensors["embedding.weight"] = with_specials(tensors["embedding.weight"], _specials(checkpoint))
+    around = around_of(checkpoint)
+    if summary and not around.front:
+        around = replace(around, front=_summary(checkpoint))
+    positions = int(checkpoint.config.max_position_embeddings) - offset
+    words = words_of(checkpoint, around, positions, ends=[checkpoint.end])
+    return PretrainedWeights(decided, words, tensors)
+
+
+def _specials(checkpoint: Checkpoint) -> list[int]:
+    # What PAD, UNK, BOS, EOS and SEP begin as.
+    c, end = checkpoint.config, checkpoint.end
+    start = end if c.decoder_start_token_id is None else c.decoder_start_token_id
+    separator = checkpoint.tokenizer.sep_token_id
+    return [c.pad_token_id or 0, end, start, end, end if separator is None else separator]
+
+
+def _summary(checkpoint: Checkpoint) -> tuple[int, ...]:
+    number = checkpoint.tokenizer.cls_token_id
+    return (BOS if number is None else number + len(SPECIALS),)
 
 
 def rename(library: Mapping[str, Tensor]) -> dict[str, Tensor]:

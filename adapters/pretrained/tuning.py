@@ -16,7 +16,8 @@ from dialbench.records import Context, Split
 
 from ..blocks.embedding import inspect_vectors, start_words
 from .checkpoint import Checkpoint, SubwordVocabulary
-from .model import pretrained, require_positions
+from .model import pretrained
+from .pickled import as_safetensors
 
 
 @dataclass(frozen=True)
@@ -63,12 +64,12 @@ class TunedAdapter(NeuralAdapter):
     `WordStart` and `embedding`, and the card's title is "NAME (small, from scratch)".
 
     Attributes:
-        architecture: what the library calls a checkpoint that fits; any if empty.
+        architectures: what checkpoints that fit call themselves; any if empty.
     """
 
     Config = TuningConfig
     config: Any
-    architecture: ClassVar[str] = ""
+    architectures: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def title(cls, config: Any) -> str:
@@ -85,9 +86,16 @@ class TunedAdapter(NeuralAdapter):
         """The checksum of the checkpoint's files, or of the word vectors to start from."""
         if not config.weights:
             return inspect_vectors(config.vectors, config.embedding)
-        checkpoint = cls.open(config)
-        require_positions(checkpoint, config.context_tokens, config.response_tokens)
-        return {"weights": checkpoint.checksum}
+        return {"weights": cls.open(config).checksum}
+
+    @classmethod
+    def positions_needed(cls, checkpoint: Checkpoint, config: Any) -> int:
+        """How many positions the longest context and response take."""
+        front, behind = map(len, checkpoint.affixes)
+        context, response = front + config.context_tokens, config.response_tokens + 1
+        if checkpoint.seq2seq:
+            return int(max(context + behind, front + response))
+        return int(context + response)
 
     @classmethod
     def learns(cls, config: TuningConfig) -> bool:
@@ -99,19 +107,39 @@ class TunedAdapter(NeuralAdapter):
         """The checkpoint that `weights` names.
 
         Raises:
-            InputError: it cannot be used.
+            InputError: it cannot be used, or has too few positions.
         """
-        checkpoint = Checkpoint.open(config.weights)
+        checkpoint = cls.find_checkpoint(config.weights)
         kind = checkpoint.config.model_type
-        if cls.architecture not in ("", kind):
+        if cls.architectures and kind not in cls.architectures:
             hint = "Use hf for other models."
-            raise checkpoint.error(f"is a {kind}, no {cls.architecture}", hint)
+            raise checkpoint.error(f"is a {kind}, no {cls.architectures[-1]}", hint)
+        needed, positions = cls.positions_needed(checkpoint, config), checkpoint.positions
+        if positions is not None and needed > positions:
+            raise checkpoint.error(
+                f"has {positions} positions, too few for {config.context_tokens} of a context and "
+                f"{config.response_tokens} of a response",
+                "Lower context_tokens or response_tokens.",
+            )
         return checkpoint
+
+    @classmethod
+    def find_checkpoint(cls, weights: str) -> Checkpoint:
+        """The checkpoint in a folder, or under a name in the local cache of the Hub.
+
+        Raises:
+            InputError: a file is missing, or it is of no kind that can be used.
+        """
+        return Checkpoint.open(weights)
+
+    @classmethod
+    def convert(cls, source: Path, folder: Path) -> None:
+        """Writes a checkpoint with pickled weights anew, as safetensors."""
+        as_safetensors(source, folder)
 
     def build_model(self, size: int) -> DialogueModel:
         """The checkpoint's model with its pretrained weights."""
-        c = self.config
-        return pretrained(self.open(c), c.context_tokens, c.response_tokens)
+        return pretrained(self.open(self.config))
 
     def start_weights(self, model: DialogueModel) -> None:
         """Lets the words of a model from scratch start from what is known of them."""

@@ -22,6 +22,7 @@ from dialbench.cli.nli import nli
 from dialbench.cli.options import print_message
 from dialbench.cli.running import cite, report, run
 from dialbench.cli.scoring import conventions, merge, score
+from dialbench.cli.sharing import convert
 from dialbench.errors import DialbenchError, InputError, UnknownName
 from dialbench.extras import explain_import_error
 from dialbench.text.cleaning import visible
@@ -82,7 +83,7 @@ def cli() -> None:
 
 for _command in (
     *(run, score, merge, conventions, report, cite, check, chat),
-    *(models, corpora, export, metrics, papers, fetch, nli, doctor),
+    *(models, corpora, export, metrics, papers, fetch, convert, nli, doctor),
 ):
     cli.add_command(_command)
 

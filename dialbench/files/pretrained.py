@@ -71,7 +71,7 @@ class Pretrained:
         except OSError as error:
             raise self.error(f"holds {error}") from None
         for name in _CONFIGS:
-            if "auto_map" in self._json(name, needed=name == "config.json"):
+            if "auto_map" in self.read_json(name):
                 raise self.error(
                     f"asks in {name} for code of its own, which is never run",
                     "Choose a model that the transformers library knows.",
@@ -80,14 +80,19 @@ class Pretrained:
             pickled = any(True for pattern in _PICKLED for _ in self.folder.glob(pattern))
             raise self.error(
                 f"has no *.safetensors{' but only pickled weights' if pickled else ''}",
-                "Save it again with save_pretrained." if pickled else _COMPLETE_HINT,
+                _pickled_hint(self.folder) if pickled else _COMPLETE_HINT,
             )
         if not any((self.folder / name).is_file() for name in _TOKENIZERS):
             raise self.error("has no tokenizer files")
 
-    def _json(self, name: str, *, needed: bool) -> dict[str, Any]:
+    def read_json(self, name: str) -> dict[str, Any]:
+        """What is in a JSON file of the folder; nothing if it is not there and not needed.
+
+        Raises:
+            InputError: it cannot be read, or is no object.
+        """
         path = self.folder / name
-        if not needed and not path.exists():
+        if name != "config.json" and not path.exists():
             return {}
         try:
             value = loads(read_file(path))
@@ -144,6 +149,10 @@ class Pretrained:
         from transformers import AutoTokenizer
 
         return self.read(AutoTokenizer.from_pretrained)
+
+
+def _pickled_hint(folder: Path) -> str:
+    return f"`dialbench convert hf {folder} NEW_FOLDER` writes them as safetensors."
 
 
 def silence() -> None:

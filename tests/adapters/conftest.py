@@ -292,6 +292,7 @@ def _model(kind: str, words: int) -> Any:
             library.ProphetNetConfig,
             prophetnet,
         ),
+        "openai-gpt": (library.OpenAIGPTLMHeadModel, library.OpenAIGPTConfig, gpt2),
         "gpt2": (library.GPT2LMHeadModel, library.GPT2Config, gpt2),
         "llama": (library.LlamaForCausalLM, library.LlamaConfig, llama),
         "qwen2": (library.Qwen2ForCausalLM, library.Qwen2Config, llama),
@@ -317,6 +318,7 @@ def _model(kind: str, words: int) -> Any:
 
 # What the tokenizers of these families put around a text.
 _AROUND = {
+    "openai-gpt": (False, False),
     "gpt2": (False, False),
     "llama": (True, False),
     "qwen2": (False, False),

@@ -48,7 +48,7 @@ def models(tiny):
     def open(kind: str):
         if kind not in kept:
             checkpoint = Checkpoint.open(str(tiny(kind)))
-            model = pretrained(checkpoint, 20, 20).double().eval()
+            model = pretrained(checkpoint).double().eval()
             kept[kind] = checkpoint, model, SubwordVocabulary(checkpoint)
         return kept[kind]
 
@@ -166,7 +166,7 @@ class TestModel:
         path = tmp_path / "model.safetensors"
         files.write(path, model.state_dict())
         tensors, _ = files.read(path)
-        other = pretrained(checkpoint, 20, 20).double().eval()
+        other = pretrained(checkpoint).double().eval()
         with torch.no_grad():
             for weight in other.parameters():
                 weight.zero_()
@@ -179,7 +179,7 @@ class TestModel:
     def test_learns_pairs_by_heart(self, kind, models, learn):
         checkpoint, _, pieces = models(kind)
         torch.manual_seed(1)
-        model, batch = pretrained(checkpoint, 20, 20).eval(), as_batch(pieces)
+        model, batch = pretrained(checkpoint).eval(), as_batch(pieces)
         assert learn(model, batch, range(120), rate=5e-3).total.item() < 0.1
         answers = [" ".join(pieces.decode(one)) for one in decode(model, batch, Decoding(), 20)]
         assert answers == RESPONSES

@@ -9,10 +9,12 @@ import torch
 from dialbench_adapters.lic import LIC, LICConfig, Source
 from dialbench_adapters.transformer import causal_mask
 
+from dialbench.adapter import Run
 from dialbench.errors import InputError
 from dialbench.neural.model import count_parameters
+from dialbench.records import Decoding
 from dialbench.systems import Registry
-from dialbench.text.vocabulary import EOS, PAD, SEP
+from dialbench.text.vocabulary import BOS, EOS, PAD, SEP, SPECIALS
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -117,3 +119,117 @@ class TestLoss:
         short = replace(batch, source=batch.source[:, :1])
         assert model.context_loss(model.encode(short), short).item() == 0.0
         assert model.loss(short, 0).total.isfinite()
+
+
+class TestCheckpoint:
+    """Weights of OpenAI's GPT, saved by the transformers library."""
+
+    @pytest.fixture
+    def zero_shot(self, tiny, build, eight):
+        adapter = build(f"lic[weights={tiny('openai-gpt')},tune=false]")
+        adapter.fit(eight, eight, Run(1))
+        return adapter
+
+    def test_without_a_context_the_same_logits(self, tiny, zero_shot):
+        """The library is given words times sqrt(n), as LIC reads them."""
+        from transformers import OpenAIGPTLMHeadModel
+
+        library = OpenAIGPTLMHeadModel.from_pretrained(tiny("openai-gpt")).double().eval()
+        model, shift = zero_shot.model.double().eval(), len(SPECIALS)
+        tokens = torch.randint(4, 60, (3, 9), generator=torch.Generator().manual_seed(1))
+        with torch.no_grad():
+            vectors = library.transformer.tokens_embed(tokens) * 32**0.5
+            expected = library(inputs_embeds=vectors).logits
+            x = model.embed(tokens + shift)
+            actual = model.output(model.run(x, causal_mask(x))[0])[..., shift:]
+        texts = [n for n in range(4, 60) if actual[0, 0, n] > -1e20]
+        assert len(texts) > 50
+        assert torch.allclose(actual[..., texts], expected[..., texts], rtol=0, atol=1e-4)
+
+    def test_a_response_attends_to_itself_and_to_the_context(self, tiny, zero_shot, batch_of):
+        """The library's own maps, the mean of both attentions."""
+        from transformers import OpenAIGPTLMHeadModel
+
+        library = OpenAIGPTLMHeadModel.from_pretrained(tiny("openai-gpt")).double().eval()
+        model = zero_shot.model.double().eval()
+        block, layer = library.transformer.h[0], model.layers[0]
+        x, y = torch.randn(2, 5, 32).double(), torch.randn(2, 7, 32).double()
+
+        def attend(asking, asked, causal):
+            query = block.attn.c_attn(asking).split(32, -1)[0].view(2, 5, 4, 8).transpose(1, 2)
+            _, keys, values = block.attn.c_attn(asked).split(32, -1)
+            keys, values = (part.view(2, -1, 4, 8).transpose(1, 2) for part in (keys, values))
+            scores = query @ keys.transpose(2, 3) / 8**0.5
+            if causal:
+                seen = torch.ones(5, 5, dtype=torch.bool).tril()
+                scores = scores.masked_fill(~seen, -torch.inf)
+            mixed = (scores.softmax(-1) @ values).transpose(1, 2).reshape(2, 5, 32)
+            return block.attn.c_proj(mixed)
+
+        with torch.no_grad():
+            both = (attend(x, x, causal=True) + attend(x, y, causal=False)) / 2
+            expected = block.ln_1(x + both)
+            expected = block.ln_2(expected + block.mlp(expected))
+            seen = torch.ones(2, 1, 1, 7, dtype=torch.bool)
+            source = Source(layer.attention.keys_values(y, None), seen)
+            actual, _ = layer.attend(x, None, causal_mask(x), [source])
+        assert torch.allclose(actual, expected, rtol=0, atol=1e-10)
+
+    def test_specials_are_new(self, tiny, zero_shot):
+        vectors = zero_shot.model.embedding.weight[: len(SPECIALS)]
+        assert vectors[PAD].abs().max() == 0
+        assert 0.01 < vectors[1:].std() < 0.03
+        logits = zero_shot.model.output(torch.randn(1, 32).double())
+        assert logits[0, [PAD, BOS, SEP]].max() < -1e20 < logits[0, EOS]
+
+    def test_is_tuned_and_survives_saving(self, tiny, build, eight, asked, tmp_path):
+        rates = {"tuning_epochs": 6, "tuning_rate": 5e-3, "tuning_warmup": 1}
+        adapter = build(f"lic[weights={tiny('openai-gpt')}]", **rates)
+        adapter.fit(eight, eight, Run(2, folder=tmp_path))
+        losses = [row["train_nll"] for row in adapter.curve()]
+        assert losses[-1] < losses[0]
+        responses = adapter.respond(asked, Decoding.parse("beam:2"), Run(2))
+        (tmp_path / "saved").mkdir()
+        adapter.save(tmp_path / "saved")
+        loaded = LIC.load(tmp_path / "saved", adapter.config)
+        assert loaded.respond(asked, Decoding.parse("beam:2"), Run(2)) == responses
+        assert LIC.title(adapter.config) == "LIC"
+        assert LIC.title(LICConfig()) == "LIC (small, from scratch)"
+
+    def test_what_does_not_fit(self, tiny, build, eight, tmp_path):
+        import json
+        import shutil
+
+        with pytest.raises(InputError, match="is a gpt2, no openai-gpt"):
+            build(f"lic[weights={tiny('gpt2')}]").fit(eight, eight, Run(1))
+        with pytest.raises(InputError, match="has 64 positions, too few"):
+            build(f"lic[weights={tiny('openai-gpt')}]", context_tokens=64).fit(eight, eight, Run(1))
+        folder = tmp_path / "relu"
+        shutil.copytree(tiny("openai-gpt"), folder)
+        facts = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps(facts | {"afn": "relu"}))
+        with pytest.raises(InputError, match=r"another activation than gelu \(relu\)"):
+            build(f"lic[weights={folder}]").fit(eight, eight, Run(1))
+
+    def test_reads_the_word_pieces_of_the_released_one(self, tiny, build, eight, asked, tmp_path):
+        """Its tokenizer is lower-case byte pairs that end words with </w>, and knows no end."""
+        import json
+        import shutil
+
+        from transformers import OpenAIGPTTokenizer
+
+        letters = "abcdefghijklmnopqrstuvwxyz.,?'"
+        pieces = ["<unk>", *letters, *(f"{letter}</w>" for letter in letters), "it</w>"]
+        numbers = {piece: number for number, piece in enumerate(pieces)}
+        (tmp_path / "vocab.json").write_text(json.dumps(numbers))
+        (tmp_path / "merges.txt").write_text("#version: 0.2\ni t</w>\n")
+        folder = tmp_path / "released"
+        shutil.copytree(tiny("openai-gpt"), folder)
+        for file in (folder / "tokenizer.json", folder / "tokenizer_config.json"):
+            file.unlink()
+        files = str(tmp_path / "vocab.json"), str(tmp_path / "merges.txt")
+        OpenAIGPTTokenizer(*files).save_pretrained(folder)
+        adapter = build(f"lic[weights={folder},tune=false]", response_tokens=6)
+        adapter.fit(eight, eight, Run(1))
+        assert adapter.vocabulary.decode(adapter.vocabulary.read("It opens")) == ["it opens"]
+        assert len(adapter.respond(asked, Decoding(), Run(1))) == 8

@@ -9,13 +9,12 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 from dialbench_adapters.blocks.nstream import bucket_of, streams_of
-from dialbench_adapters.blocks.sequences import Around
+from dialbench_adapters.blocks.sequences import Around, Words
 from dialbench_adapters.pretrained.prophetnet import rename
 from dialbench_adapters.prophetnet import (
     ProphetNet,
     ProphetNetConfig,
     ProphetNetModel,
-    Words,
 )
 
 from dialbench.adapter import Run
