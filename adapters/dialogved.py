@@ -33,8 +33,9 @@ from .blocks.sequences import Around, Words
 from .pretrained import fairseq
 from .pretrained.checkpoint import Checkpoint
 from .pretrained.converted import ConvertedCheckpoint, is_converted
-from .pretrained.own import OwnModelAdapter, PretrainedWeights, converted_weights
+from .pretrained.own import OwnModel, PretrainedWeights, converted_weights
 from .pretrained.prophetnet import weights_of as prophetnet_weights
+from .pretrained.tuning import TunedAdapter
 from .prophetnet import ProphetNetConfig, ProphetNetModel
 
 CLS = BOS  # no encoder reads it otherwise
@@ -253,17 +254,15 @@ def divergences(q: Gaussian) -> Tensor:
     return each.divergence(Gaussian.standard(each))
 
 
-class _DialogAdapter(OwnModelAdapter):
+def _with_start(title: str, config: Any) -> str:
+    from_prophetnet = config.weights and not is_converted(config.weights)
+    return f"{title} (ProphetNet start)" if from_prophetnet else title
+
+
+class _OwnDialog(OwnModel):
     """What both systems share."""
 
     front = (CLS,)
-
-    @classmethod
-    def title(cls, config: Any) -> str:
-        """What tables call the system with this config."""
-        title = super().title(config)
-        from_prophetnet = config.weights and not is_converted(config.weights)
-        return f"{title} (ProphetNet start)" if from_prophetnet else title
 
     @classmethod
     def pretrained_weights(cls, checkpoint: Checkpoint) -> PretrainedWeights:
@@ -279,7 +278,7 @@ class _DialogAdapter(OwnModelAdapter):
         fairseq.read(source, latent=hasattr(cls.Config, "latent")).convert(cls, folder)
 
 
-class DialogVEDNoLatent(_DialogAdapter):
+class DialogVEDNoLatent(_OwnDialog, TunedAdapter):
     """DialogVED w/o latent."""
 
     name = "dialogved-no-latent"
@@ -296,8 +295,13 @@ class DialogVEDNoLatent(_DialogAdapter):
     Model = DialogModel
     architectures = ("prophetnet", "dialogved-no-latent")
 
+    @classmethod
+    def title(cls, config: Any) -> str:
+        """What tables call the system with this config."""
+        return _with_start(super().title(config), config)
 
-class DialogVED(_DialogAdapter):
+
+class DialogVED(_OwnDialog, TunedAdapter):
     """DialogVED."""
 
     name = "dialogved"
@@ -313,6 +317,11 @@ class DialogVED(_DialogAdapter):
     Config = DialogVEDConfig
     Model = DialogVEDModel
     architectures = ("prophetnet", "dialogved")
+
+    @classmethod
+    def title(cls, config: Any) -> str:
+        """What tables call the system with this config."""
+        return _with_start(super().title(config), config)
 
     def warnings(self) -> list[str]:
         """A latent variable that carries nothing."""

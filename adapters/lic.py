@@ -32,8 +32,8 @@ from .blocks.embedding import WordEmbedding, WordStart, normal_table
 from .blocks.sequences import Words
 from .pretrained.checkpoint import Checkpoint
 from .pretrained.openai_gpt import weights_of
-from .pretrained.own import OwnModelAdapter, PretrainedWeights
-from .pretrained.tuning import TuningConfig
+from .pretrained.own import OwnModel, PretrainedWeights
+from .pretrained.tuning import TunedAdapter, TuningConfig
 from .transformer import causal_mask
 
 
@@ -210,7 +210,7 @@ class LICModel(DialogueModel):
         return self.output(x[:, 0]), replace(state, row=row, length=state.length + 1)
 
 
-class LIC(OwnModelAdapter):
+class LIC(OwnModel, TunedAdapter):
     """LIC."""
 
     name = "lic"

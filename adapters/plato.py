@@ -39,8 +39,8 @@ from .blocks.sequences import Around, Words, surround
 from .pretrained import plato as pretrained
 from .pretrained.checkpoint import Checkpoint
 from .pretrained.converted import ConvertedCheckpoint
-from .pretrained.own import OwnModelAdapter, PretrainedWeights, converted_weights
-from .pretrained.tuning import TuningConfig
+from .pretrained.own import OwnModel, PretrainedWeights, converted_weights
+from .pretrained.tuning import TunedAdapter, TuningConfig
 
 TURNS, ROLES = 16, 2  # rows of the tables of PLATO's code
 _PLACES = 0.25  # of the words' std: else positions hide the words until both are learnt
@@ -326,7 +326,7 @@ def repeated(batch: Batch, times: int) -> Batch:
     return Batch(ids, source, source[:, :0], source.new_empty(0), batch.seed, batch.purpose)
 
 
-class _PlatoAdapter(OwnModelAdapter):
+class _OwnPlato(OwnModel):
     """What both systems share."""
 
     @classmethod
@@ -340,7 +340,7 @@ class _PlatoAdapter(OwnModelAdapter):
         pretrained.read(source, latent=hasattr(cls.Config, "values")).convert(cls, folder)
 
 
-class Plato(_PlatoAdapter):
+class Plato(_OwnPlato, TunedAdapter):
     """PLATO."""
 
     name = "plato"
@@ -371,7 +371,7 @@ class Plato(_PlatoAdapter):
         return latent_warnings(self.history, ["information"], 0)
 
 
-class PlatoNoLatent(_PlatoAdapter):
+class PlatoNoLatent(_OwnPlato, TunedAdapter):
     """PLATO w/o latent."""
 
     name = "plato-no-latent"

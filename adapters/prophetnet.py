@@ -32,9 +32,9 @@ from .blocks.nstream import LastLayer, RelativeAttention, StreamAttention, strea
 from .blocks.randomized import Draws
 from .blocks.sequences import Words, surround
 from .pretrained.checkpoint import Checkpoint
-from .pretrained.own import OwnModelAdapter, PretrainedWeights
+from .pretrained.own import OwnModel, PretrainedWeights
 from .pretrained.prophetnet import weights_of
-from .pretrained.tuning import TuningConfig
+from .pretrained.tuning import TunedAdapter, TuningConfig
 
 # Of the words' std: else positions hide the words until both are learnt.
 _PLACES = 0.25
@@ -241,7 +241,7 @@ def _rows(table: nn.Embedding, places: Tensor) -> Tensor:
     return table(places.clamp(max=table.num_embeddings - 1))  # type: ignore[no-any-return]
 
 
-class ProphetNet(OwnModelAdapter):
+class ProphetNet(OwnModel, TunedAdapter):
     """ProphetNet, or a small model of its kind."""
 
     name = "prophetnet"

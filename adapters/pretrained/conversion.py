@@ -16,7 +16,7 @@ from dialbench.files.lines import read_file, require_file
 
 from ..blocks.sequences import Around, Words
 from .converted import ConvertedConfig, write, write_word_pieces
-from .own import OwnModelAdapter, some
+from .own import OwnModel, some
 
 _HINT = "Name the archive of this very system, as its authors released it."
 
@@ -65,7 +65,7 @@ class Archive:
         """The error that it cannot be converted."""
         return InputError(what, where=str(self.path), hint=_HINT)
 
-    def convert(self, system: type[OwnModelAdapter], folder: Path) -> None:
+    def convert(self, system: type[OwnModel], folder: Path) -> None:
         """Writes it into an empty folder as weights of a system of ours.
 
         Raises:
@@ -89,7 +89,7 @@ class Archive:
         write(folder, config, tensors)
         write_word_pieces(folder, self.pieces, self.roles, self.template)
 
-    def _options(self, system: type[OwnModelAdapter]) -> Any:
+    def _options(self, system: type[OwnModel]) -> Any:
         try:
             return replace(system.Config(), **self.sizes)
         except (TypeError, ValueError) as error:

@@ -5,7 +5,7 @@ Tables of words have a row for each special of the suite, in front of the checkp
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -18,7 +18,6 @@ from dialbench.text.vocabulary import BOS, PAD, SEP, SPECIALS, UNK
 from ..blocks.sequences import Around, Words
 from .checkpoint import Checkpoint, SubwordVocabulary
 from .converted import ConvertedCheckpoint, is_converted
-from .tuning import TunedAdapter
 
 
 @dataclass(frozen=True)
@@ -110,16 +109,20 @@ def converted_weights(checkpoint: ConvertedCheckpoint) -> PretrainedWeights:
     return PretrainedWeights(c.sizes, words, tensors, norm_eps=c.norm_eps)
 
 
-class OwnModelAdapter(TunedAdapter):
-    """A system whose model is ours, from scratch and with pretrained weights.
+class OwnModel:
+    """A mixin of systems whose model is ours with pretrained weights too; before `TunedAdapter`.
 
     Attributes:
         Model: what is built, of a config and `Words`.
         front: what stands in front of every context, from scratch.
     """
 
+    name: ClassVar[str]
+    Config: ClassVar[type]
     Model: ClassVar[type[Any]]
     front: ClassVar[tuple[int, ...]] = ()
+    config: Any
+    open: Callable[[Any], Checkpoint]
 
     @classmethod
     def pretrained_weights(cls, checkpoint: Checkpoint) -> PretrainedWeights:
@@ -132,7 +135,7 @@ class OwnModelAdapter(TunedAdapter):
 
     @classmethod
     def find_checkpoint(cls, weights: str) -> Checkpoint:
-        """As `TunedAdapter`, converted ones too, whether or not the library can write with it."""
+        """As `TunedAdapter`; converted ones too, and those that the library cannot write with."""
         return (ConvertedCheckpoint if is_converted(weights) else Checkpoint).locate(weights)
 
     @classmethod
