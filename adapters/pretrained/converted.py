@@ -22,7 +22,6 @@ from torch import Tensor
 from dialbench.errors import first_line
 from dialbench.files.lines import read_file
 from dialbench.files.loads import loads
-from dialbench.files.pretrained import folder_of
 
 from .checkpoint import Checkpoint
 
@@ -95,10 +94,9 @@ class ConvertedCheckpoint(Checkpoint):
 
 
 def is_converted(weights: str) -> bool:
-    """Whether the option `weights` names a converted checkpoint; False where there is none."""
-    folder = folder_of(weights)
+    """Whether the option `weights` names the folder of a converted checkpoint."""
     try:
-        facts = loads(read_file(folder / _CONFIG)) if folder else None
+        facts = loads(read_file(Path(weights).expanduser() / _CONFIG))
     except (OSError, ValueError):
         return False
     return isinstance(facts, dict) and "dialbench" in facts
