@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from dialbench.adapter import Progress
 from dialbench.records import Result, Table
 from dialbench.reporting.formats.names import FORMATS
 from dialbench.reporting.options import ReportOptions
+from dialbench.reporting.results import Results
 from dialbench.running import local, processes
 from dialbench.running.agenda import Agenda
 from dialbench.running.options import RunOptions, resolved_device
@@ -26,29 +26,6 @@ if TYPE_CHECKING:
     from dialbench.scoring.options import ScoringOptions
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What a run came to.
-
-    Attributes:
-        results: of every job of the run.
-        tables: one a corpus, with all comparable results of the runs folder; those of a suite
-            stand beside the paper's.
-        files: what was written for people.
-        skipped: systems that could not be loaded, with the reason.
-    """
-
-    results: tuple[Result, ...]
-    tables: tuple[Table, ...]
-    files: tuple[Path, ...]
-    skipped: dict[str, str]
-
-    @property
-    def failed(self) -> tuple[Result, ...]:
-        """The jobs that did not end well."""
-        return tuple(result for result in self.results if result.status != "done")
-
-
 def run(
     request: Request | None = None,
     *,
@@ -56,7 +33,7 @@ def run(
     scoring: ScoringOptions | None = None,
     formats: Sequence[str] = FORMATS,
     **options: Any,
-) -> Outcome:
+) -> Results:
     """Trains, answers, scores, tests and reports; does only what is not done yet.
 
     Args:
@@ -92,7 +69,7 @@ def run(
             tables, files = _report(
                 plan, request, store, results, scorers, ReportOptions(formats), progress
             )
-    return Outcome(tuple(results), tuple(tables), tuple(files), plan.skipped)
+    return Results(tuple(results), tuple(tables), tuple(files), plan.skipped)
 
 
 def _scorers(

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class DialbenchError(Exception):
@@ -29,6 +35,39 @@ class DialbenchError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (type(self), self.what, self.where, self.hint)
+
+
+_FLAG = re.compile(r"--(no-)?([a-z][a-z-]*)")
+_ARGUMENTS = {"decoding": "decodings", "plugin": "plugins", "format": "formats"}
+"""Options of the command line that Python calls otherwise."""
+
+
+def naming_arguments(function: Callable[P, R]) -> Callable[P, R]:
+    """The function for callers in Python: its errors name arguments where others name options."""
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except DialbenchError as error:
+            texts = map(_as_arguments, (error.what, error.where, error.hint))
+            translated = _rebuild(type(error), *texts)
+            raise translated.with_traceback(error.__traceback__) from error.__cause__
+
+    return call
+
+
+def _as_arguments(text: str) -> str:
+    """The text with `limit_test` for `--limit-test`, but for whole commands."""
+    if "dialbench " in text:
+        return text
+    return _FLAG.sub(_as_argument, text)
+
+
+def _as_argument(flag: re.Match[str]) -> str:
+    negated, name = flag.groups()
+    argument = _ARGUMENTS.get(name, name.replace("-", "_"))
+    return f"{argument}=False" if negated else argument
 
 
 def _rebuild(kind: type[DialbenchError], what: str, where: str, hint: str) -> DialbenchError:

@@ -31,6 +31,20 @@ class Help:
     aliases: tuple[str, ...] = ()
 
 
+def sort_options(options: Mapping[str, Any], *kinds: type) -> list[dict[str, Any]]:
+    """The options that are fields of each of these dataclasses; one may be a field of several.
+
+    Raises:
+        TypeError: one is a field of none, with the nearest name.
+    """
+    names = [{field.name for field in dataclasses.fields(kind)} for kind in kinds]
+    known = set[str]().union(*names)
+    for option in options:
+        if option not in known:
+            raise TypeError(UnknownName.of("option", option, known).message)
+    return [{key: value for key, value in options.items() if key in own} for own in names]
+
+
 _LIMITS = {int: 10**18, float: math.inf}
 
 

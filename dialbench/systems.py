@@ -29,6 +29,8 @@ from dialbench.options import (
 )
 
 GROUP = "dialbench.adapters"
+Plugin = Path | type[Adapter]
+"""A file with further systems, or one of them."""
 _NO_SUCH_OPTION = object()
 
 
@@ -98,22 +100,23 @@ class Registry:
     """All available systems, each loaded when first used.
 
     Args:
-        plugins: plug-in files whose `Adapter` subclasses join the registry.
+        plugins: further systems: subclasses of `Adapter`, or files with such.
 
     Attributes:
         broken: registered systems that could not be loaded, name -> reason; reported, then skipped.
 
     Raises:
-        InputError: a plug-in file cannot be loaded.
+        InputError: a plug-in cannot be loaded.
     """
 
-    def __init__(self, plugins: Iterable[Path] = ()) -> None:
+    def __init__(self, plugins: Iterable[Plugin] = ()) -> None:
         entry_points = importlib.metadata.entry_points(group=GROUP)
         self._entry_points = {point.name: point for point in entry_points}
         self._classes: dict[str, type[Adapter]] = {}
         self.broken: dict[str, str] = {}
-        for path in plugins:
-            self._add_plugin(Path(path))
+        for plugin in plugins:
+            new = [_checked(plugin)] if isinstance(plugin, type) else adapters_of(Path(plugin))
+            self._classes |= {adapter.name: adapter for adapter in new}
 
     def names(self) -> list[str]:
         """All names, systems that failed to load left out."""
@@ -214,24 +217,6 @@ class Registry:
         system.config({})
         return system
 
-    def _add_plugin(self, path: Path) -> None:
-        try:
-            adapters = list(_adapters_of(path))
-            if not adapters:
-                raise TypeError("it defines no Adapter subclass with a name")
-            for adapter in adapters:
-                _require_declarations(adapter)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # it is code, which may raise whatever it likes
-            raise InputError(
-                f"{path} cannot be loaded ({type(error).__name__}: {first_line(error)})",
-                where="--plugin",
-                hint="Fix the file or leave it out.",
-            ) from error
-        for adapter in adapters:
-            self._classes[adapter.name] = adapter
-
 
 def skip_warnings(reasons: Mapping[str, str]) -> Iterator[str]:
     """A line for each reason why systems are left out, with their names."""
@@ -257,12 +242,12 @@ def _require_declarations(adapter: type[Adapter]) -> None:
             raise TypeError(f"{adapter.__qualname__}.{fault}")
 
 
-def load_adapter(name: str, plugins: Sequence[Path] = ()) -> type[Adapter]:
+def load_adapter(name: str, plugins: Sequence[Plugin] = ()) -> type[Adapter]:
     """The adapter class of a system, by the name that `--models` takes."""
     return Registry(plugins).get(name, where="name")
 
 
-def convert(system: str, source: Path, out: Path, *, plugins: Sequence[Path] = ()) -> None:
+def convert(system: str, source: Path, out: Path, *, plugins: Sequence[Plugin] = ()) -> None:
     """Writes weights that another program saved as the option `weights` of a system reads them.
 
     Args:
@@ -281,7 +266,46 @@ def convert(system: str, source: Path, out: Path, *, plugins: Sequence[Path] = (
         adapter.convert(source, folder)
 
 
-def _adapters_of(path: Path) -> Iterable[type[Adapter]]:
+def _checked(adapter: type[Adapter]) -> type[Adapter]:
+    """A class that the user gave.
+
+    Raises:
+        InputError: it is no system.
+    """
+    try:
+        if not issubclass(adapter, Adapter):
+            raise TypeError("it is no subclass of Adapter")
+        _require_declarations(adapter)
+    except TypeError as error:
+        what = f"class {adapter.__qualname__} is no system ({error})"
+        raise InputError(what, where="--models", hint="Fix the class.") from None
+    return adapter
+
+
+def adapters_of(path: Path) -> list[type[Adapter]]:
+    """The systems of a plug-in file, at least one.
+
+    Raises:
+        InputError: the file cannot be loaded, or holds none.
+    """
+    try:
+        adapters = list(_subclasses_in(path))
+        if not adapters:
+            raise TypeError("it defines no Adapter subclass with a name")
+        for adapter in adapters:
+            _require_declarations(adapter)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # it is code, which may raise whatever it likes
+        raise InputError(
+            f"{path} cannot be loaded ({type(error).__name__}: {first_line(error)})",
+            where="--plugin",
+            hint="Fix the file or leave it out.",
+        ) from error
+    return adapters
+
+
+def _subclasses_in(path: Path) -> Iterable[type[Adapter]]:
     module_name = f"dialbench_plugin_{re.sub(r'[^0-9a-zA-Z]', '_', path.stem)}"
     spec = importlib.util.spec_from_file_location(module_name, path)
     if spec is None or spec.loader is None or not path.is_file():

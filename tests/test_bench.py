@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 
 import dialbench
-from dialbench.bench import Outcome, run
+from dialbench.bench import run
 from dialbench.errors import InputError
 from dialbench.records import Table
+from dialbench.reporting.results import Results
 from dialbench.reports import report
 from dialbench.running.plan import Request
 from dialbench.scoring.options import ScoringOptions
+from dialbench.scoring.score import score
 from dialbench.store.layout import Store
 
 PLUGINS = Path(__file__).parent / "plugins.py"
@@ -26,10 +28,10 @@ FEW = ScoringOptions(metrics=("length", "dist-1", "dist-2", "bleu-1"))
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Callable[..., Outcome]:
+def bench(tmp_path: Path) -> Callable[..., Results]:
     """A small run into a folder of its own; later calls go to the same folder."""
 
-    def go(models: str, overwrite: Any = "missing", **request: Any) -> Outcome:
+    def go(models: str, overwrite: Any = "missing", **request: Any) -> Results:
         asked = {"limit_train": 60, "limit_test": 20, "plugins": (PLUGINS,), **request}
         return run(
             Request(models=models, **asked),
@@ -52,7 +54,7 @@ def labels(table: Table) -> list[str]:
 
 
 def test_a_run_leaves_responses_scores_and_a_table(
-    bench: Callable[..., Outcome], tmp_path: Path
+    bench: Callable[..., Results], tmp_path: Path
 ) -> None:
     outcome = bench("copy-last,copy-reference")
     assert [result.status for result in outcome.results] == ["done", "done"]
@@ -68,7 +70,7 @@ def test_a_run_leaves_responses_scores_and_a_table(
     assert len(rows) >= 2
 
 
-def test_the_same_run_again_does_nothing(bench: Callable[..., Outcome], tmp_path: Path) -> None:
+def test_the_same_run_again_does_nothing(bench: Callable[..., Results], tmp_path: Path) -> None:
     bench("parrot,copy-last")
     before = {
         path: path.stat().st_mtime_ns
@@ -84,7 +86,7 @@ def test_the_same_run_again_does_nothing(bench: Callable[..., Outcome], tmp_path
 
 
 def test_a_run_scored_before_plots_were_counted_is_counted_by_the_same_command(
-    bench: Callable[..., Outcome], tmp_path: Path
+    bench: Callable[..., Results], tmp_path: Path
 ) -> None:
     bench("copy-last,copy-reference")
     profiles = sorted((tmp_path / "runs").rglob("profile.json"))
@@ -102,7 +104,7 @@ def test_a_run_scored_before_plots_were_counted_is_counted_by_the_same_command(
     assert "demo-lengths.png" in [file.name for file in files]
 
 
-def test_adding_a_system_adds_its_row(bench: Callable[..., Outcome]) -> None:
+def test_adding_a_system_adds_its_row(bench: Callable[..., Results]) -> None:
     bench("parrot")
     outcome = bench("copy-last")
     assert sorted(labels(outcome.tables[0])) == ["Copy last turn", "Parrot"]
@@ -110,7 +112,7 @@ def test_adding_a_system_adds_its_row(bench: Callable[..., Outcome]) -> None:
 
 
 def test_decodings_share_one_training_and_seeds_do_not(
-    bench: Callable[..., Outcome], tmp_path: Path
+    bench: Callable[..., Results], tmp_path: Path
 ) -> None:
     outcome = bench("parrot", decodings="greedy,top-p:0.9")
     assert fits(tmp_path) == 1
@@ -120,7 +122,7 @@ def test_decodings_share_one_training_and_seeds_do_not(
 
 
 def test_a_limited_run_never_passes_for_a_full_one(
-    bench: Callable[..., Outcome], tmp_path: Path
+    bench: Callable[..., Results], tmp_path: Path
 ) -> None:
     bench("parrot", limit_test=10)
     outcome = bench("parrot", limit_test=20)
@@ -131,7 +133,7 @@ def test_a_limited_run_never_passes_for_a_full_one(
     assert fits(tmp_path) == 2
 
 
-def test_warnings_and_limits_stand_under_the_table(bench: Callable[..., Outcome]) -> None:
+def test_warnings_and_limits_stand_under_the_table(bench: Callable[..., Results]) -> None:
     notes = " ".join(bench("parrot").tables[0].notes)
     assert "the parrot is not trained" in notes
     assert "trained on 60 of" in notes
@@ -147,7 +149,7 @@ def test_warnings_and_limits_stand_under_the_table(bench: Callable[..., Outcome]
     ],
 )
 def test_a_failing_system_is_reported_and_the_others_go_on(
-    bench: Callable[..., Outcome], tmp_path: Path, model: str, reason: str
+    bench: Callable[..., Results], tmp_path: Path, model: str, reason: str
 ) -> None:
     outcome = bench(f"{model},copy-last")
     failed, done = outcome.results
@@ -161,7 +163,7 @@ def test_a_failing_system_is_reported_and_the_others_go_on(
 
 
 def test_a_failed_system_is_tried_again_unless_told_otherwise(
-    bench: Callable[..., Outcome], tmp_path: Path
+    bench: Callable[..., Results], tmp_path: Path
 ) -> None:
     bench("broken")
     (log,) = (tmp_path / "runs").glob("answers/*/error.log")
@@ -173,7 +175,7 @@ def test_a_failed_system_is_tried_again_unless_told_otherwise(
 
 
 def test_overwrite_always_trains_each_system_once_more(
-    bench: Callable[..., Outcome], tmp_path: Path
+    bench: Callable[..., Results], tmp_path: Path
 ) -> None:
     bench("parrot", decodings="greedy,beam:2")
     bench("parrot", decodings="greedy,beam:2", overwrite="always")
@@ -181,7 +183,7 @@ def test_overwrite_always_trains_each_system_once_more(
 
 
 def test_an_interruption_is_noted_and_nothing_is_lost(
-    bench: Callable[..., Outcome], tmp_path: Path
+    bench: Callable[..., Results], tmp_path: Path
 ) -> None:
     with pytest.raises(KeyboardInterrupt):
         bench("copy-last,stopped")
@@ -194,7 +196,7 @@ def _jobs(tmp_path: Path) -> Any:
 
 
 def test_new_measures_rescore_but_do_not_answer_again(
-    bench: Callable[..., Outcome], tmp_path: Path
+    bench: Callable[..., Results], tmp_path: Path
 ) -> None:
     bench("parrot")
     outcome = run(
@@ -210,7 +212,7 @@ def test_new_measures_rescore_but_do_not_answer_again(
 
 
 def test_a_decoding_that_no_system_can_do_is_refused_before_training(
-    bench: Callable[..., Outcome], tmp_path: Path
+    bench: Callable[..., Results], tmp_path: Path
 ) -> None:
     with pytest.raises(InputError, match="transformer cannot decode with mmi"):
         bench("parrot,transformer", decodings="mmi")
@@ -218,8 +220,6 @@ def test_a_decoding_that_no_system_can_do_is_refused_before_training(
 
 
 def test_the_package_offers_its_main_calls() -> None:
-    assert dialbench.run is run
-    assert callable(dialbench.score)
     assert dialbench.load_corpus("demo").name == "demo"
     assert dialbench.load_adapter("copy-last").name == "copy-last"
 
@@ -258,7 +258,7 @@ def test_training_and_answering_need_little() -> None:
 
 
 def test_several_responses_are_drawn_to_each_context(
-    bench: Callable[..., Outcome], tmp_path: Path
+    bench: Callable[..., Results], tmp_path: Path
 ) -> None:
     decoding = {"decodings": "sample:t=1"}
     (alone,) = bench("dicer", **decoding).results
@@ -299,7 +299,7 @@ def test_word_vectors_learn_from_the_whole_split_whatever_systems_learn_from(tmp
     outcome = run(request, out=tmp_path, device="cpu", scoring=scoring, formats=())
     ours = outcome.results[0].scores["emb-average"]
     (responses,) = tmp_path.rglob("responses.jsonl")
-    (told,) = dialbench.score([responses], metrics=["emb-average"], train="demo")
+    (told,) = score([responses], metrics=["emb-average"], train="demo")
     assert ours.signature == told["metrics"]["emb-average"]["signature"]
 
 

@@ -118,9 +118,7 @@ def run(
 
     given = stated_of(Request, options)
     if suite:
-        corpus = given.pop("corpora", None)
-        _refuse_beside_suite(models=given.get("models"), decoding=given.get("decodings"))
-        request = Request.of_suite(suite, corpus=corpus, **given)
+        request = Request.of_suite(suite, corpus=given.pop("corpora", None), **given)
     else:
         request = Request(**given)
     outcome = run_bench(
@@ -139,14 +137,6 @@ def run(
 
 _DEFAULTS: dict[str, Any] = {"jobs": None, "progress": "rich"}
 """What the command line chooses where nothing is said, other than Python."""
-
-
-def _refuse_beside_suite(**options: str | None) -> None:
-    for name, value in options.items():
-        if value is not None:
-            raise InputError(
-                "a suite names its own rows", where=f"--{name}", hint=f"Leave --{name} out."
-            )
 
 
 @click.command()

@@ -100,10 +100,6 @@ def score(
         _refuse("--convention", chosen)
         _score_under(convention, files, InputOptions(**inputs), resources | for_papers, as_json)
         return
-    if chosen.get("metrics") == ("all",):
-        from dialbench.metrics import registry
-
-        chosen["metrics"] = registry.names()
     if shards:
         _refuse("--shards", stated(paired_with=paired_with, out=out, **marks))
         _write_shards(files, shards, InputOptions(**inputs), {**resources, **chosen}, as_json)
@@ -144,15 +140,15 @@ def _report(
             )
     options = ReportOptions(**marks)
     with showing(mode, "scores") as progress:
-        tables, written = score_report(
+        results = score_report(
             files, InputOptions(**inputs), options, out=out, progress=progress, **arguments
         )
     if printed:
-        print_tables(tables, printed)
+        print_tables(results.tables, printed)
     else:
         whole = bool(marks.get("columns") or arguments.get("metrics"))
-        print_brief(tables, signatures=signatures, all_columns=whole)
-    print_files(written)
+        print_brief(results.tables, signatures=signatures, all_columns=whole)
+    print_files(results.files)
 
 
 def _write_shards(

@@ -61,7 +61,10 @@ def read_outputs(
     if form == "json":
         yield from parse_response_lines(lines, path)
         return
-    read = _text_responses(lines, path) if form == "text" else _rows(lines, path, form, column)
+    if form == "text":
+        read = _text_responses(lines, path)
+    else:
+        read = _Table.read(lines, path, form).responses(column)
     line = None
     for line in unique_ids(read):
         yield line
@@ -69,6 +72,24 @@ def read_outputs(
         raise InputError(
             "there are no responses in this file", where=str(path), hint="Write one a line."
         )
+
+
+def table_responses(
+    name: str, header: Sequence[str], rows: Iterable[Mapping[str, Cell]], column: str | None = None
+) -> list[ResponseLine]:
+    """The responses of a table in memory, as `read_outputs` has those of a file.
+
+    Args:
+        name: what errors call it.
+        header: the names of its columns.
+        rows: the cells by column; that of the responses may hold several to one context.
+        column: of the responses; None takes the one that is called so.
+
+    Raises:
+        InputError: there is no such column, or an id stands for the second time.
+    """
+    numbered = ((f"{name}[{number}]", row) for number, row in enumerate(rows))
+    return list(unique_ids(_Table(Path(name), header, numbered).responses(column)))
 
 
 def read_texts(path: Path, kind: Kind) -> list[tuple[str, ...]]:
@@ -88,11 +109,15 @@ def read_texts(path: Path, kind: Kind) -> list[tuple[str, ...]]:
     if form == "json":
         return [_json_texts(line, f"{path}:{n}", kind) for n, line in lines if line.strip()]
     if form == "text":
-        split = _SPLIT[kind]
-        return [split(_decoded(line, f"{path}:{n}")) for n, line in lines]
+        return [split_texts(_decoded(line, f"{path}:{n}"), kind) for n, line in lines]
     table = _Table.read(lines, path, form)
     chosen = table.columns_called(_COLUMNS[kind], kind)
     return [_texts(row, chosen, kind) for _, row in table.rows]
+
+
+def split_texts(cell: Cell, kind: Kind) -> tuple[str, ...]:
+    """The references or turns of a line or cell; several texts stay as they are."""
+    return _SPLIT[kind](cell) if isinstance(cell, str) else cell
 
 
 def has_columns(path: Path) -> bool:
@@ -156,13 +181,17 @@ def _text_responses(lines: Iterable[tuple[int, bytes]], path: Path) -> Iterator[
         yield ResponseLine(where, number, None, None, (), (), _decoded(line, where))
 
 
+Cell = str | tuple[str, ...]
+"""A cell of a table; one in memory may hold several texts."""
+
+
 @dataclass(frozen=True)
 class _Table:
-    """A CSV or TSV file: its header, and its rows with `path:line`."""
+    """A CSV or TSV file, or a table in memory: its header, and its rows with `path:line`."""
 
     path: Path
     header: Sequence[str]
-    rows: Iterator[tuple[str, Mapping[str, str]]]
+    rows: Iterable[tuple[str, Mapping[str, Cell]]]
 
     @classmethod
     def read(cls, lines: Iterable[tuple[int, bytes]], path: Path, form: Form) -> _Table:
@@ -187,6 +216,26 @@ class _Table:
             hint=f"Call it {kind.removesuffix('s')}"
             + (", or name it with --column." if kind == "responses" else "."),
         )
+
+    def responses(self, column: str | None) -> Iterator[ResponseLine]:
+        """The responses of a column, with what other columns say of their examples."""
+        response = self.response_column(column)
+        others = {
+            kind: [c for c in self.header if c != response and names.fullmatch(_normalised(c))]
+            for kind, names in _COLUMNS.items()
+        }
+        for number, (where, row) in enumerate(self.rows, start=1):
+            first, *alternatives = _several(row[response])
+            yield ResponseLine(
+                where,
+                number,
+                str(row.get("id", "")) or None,
+                str(row.get("dialogue_id", "")) or None,
+                _texts(row, others["contexts"], "contexts"),
+                _texts(row, others["references"], "references"),
+                first,
+                tuple(alternatives),
+            )
 
     def response_column(self, column: str | None) -> str:
         """The column of that name, or the one that is called like responses."""
@@ -235,33 +284,16 @@ def _by_name(
         yield where, dict(zip(header, cells, strict=True))
 
 
-def _rows(
-    lines: Iterable[tuple[int, bytes]], path: Path, form: Form, column: str | None
-) -> Iterator[ResponseLine]:
-    table = _Table.read(lines, path, form)
-    response = table.response_column(column)
-    others = {
-        kind: [c for c in table.header if c != response and names.fullmatch(_normalised(c))]
-        for kind, names in _COLUMNS.items()
-    }
-    for number, (where, row) in enumerate(table.rows, start=1):
-        yield ResponseLine(
-            where,
-            number,
-            row.get("id") or None,
-            row.get("dialogue_id") or None,
-            _texts(row, others["contexts"], "contexts"),
-            _texts(row, others["references"], "references"),
-            row[response],
-        )
-
-
 def _normalised(name: str) -> str:
     return re.sub(r"[\s-]+", "_", name.strip().lower())
 
 
-def _texts(row: Mapping[str, str], columns: Iterable[str], kind: Kind) -> tuple[str, ...]:
-    return tuple(text for column in columns for text in _SPLIT[kind](row[column]))
+def _several(cell: Cell) -> tuple[str, ...]:
+    return (cell,) if isinstance(cell, str) else cell
+
+
+def _texts(row: Mapping[str, Cell], columns: Iterable[str], kind: Kind) -> tuple[str, ...]:
+    return tuple(text for column in columns for text in split_texts(row[column], kind))
 
 
 def _references(text: str) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from dialbench.reporting.tables.topics import topic_words
 from dialbench.reproduction.parameters import parameter_table
 from dialbench.running.plan import comparison_key, preset_for_row, systems_of, training_settings
 from dialbench.suites.suite import CountSuite, Group, RunnableSuite, Suite, SuiteRow, TopicSuite
-from dialbench.systems import Registry, System
+from dialbench.systems import Plugin, Registry, System
 
 if TYPE_CHECKING:
     from dialbench.reporting.page.conversations import Read
@@ -36,7 +36,7 @@ def write_comparison(
     options: ReportOptions,
     *,
     preset: Preset | None = None,
-    plugins: Sequence[Path] = (),
+    plugins: Sequence[Plugin] = (),
     read: Read | None = None,
     progress: Progress | None = None,
 ) -> tuple[list[Table], list[Path]]:
@@ -50,7 +50,7 @@ def write_comparison(
         out: the folder for tables, and plots of our values.
         options: formats, marks, and whether the paper's values stand beside ours.
         preset: of the results; None looks it up by its name in them.
-        plugins: files with further systems.
+        plugins: further systems: files or classes.
         read: reads the responses of a job; without it plots and page have none.
         progress: as of `report.write`.
 

@@ -17,7 +17,7 @@ from dialbench.presets.preset import Preset
 from dialbench.presets.preset import load as load_preset
 from dialbench.records import Context, Decoding, Job, Split, fingerprint_of
 from dialbench.suites.suite import Group, RunnableSuite, Suite, SuiteRow, TopicSuite, load_runnable
-from dialbench.systems import Registry, System
+from dialbench.systems import Plugin, Registry, System
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Request:
         limit_test: respond to the first examples only; "all" wins over a preset's limit.
         clean: leave out test dialogues that occur in train.
         samples: responses drawn to each context.
-        plugins: files with further systems.
+        plugins: further systems: files or classes.
         suite: the rows of a paper's table, in place of models, corpora and decodings.
     """
 
@@ -51,8 +51,12 @@ class Request:
     limit_test: int | Literal["all"] | None = None
     clean: bool = False
     samples: int = 1
-    plugins: tuple[Path, ...] = ()
+    plugins: tuple[Plugin, ...] = ()
     suite: Suite | TopicSuite | None = None
+
+    def __post_init__(self) -> None:
+        if self.data is not None:
+            object.__setattr__(self, "data", Path(self.data))
 
     @classmethod
     def of_suite(cls, name: str, *, corpus: str | None = None, **overrides: Any) -> Request:
@@ -64,8 +68,12 @@ class Request:
             overrides: fields of the request that win over the suite's.
 
         Raises:
-            InputError: there is no such suite, or it is faulty.
+            InputError: there is no such suite, it is faulty, or rows are named besides.
         """
+        for field, option in (("models", "--models"), ("decodings", "--decoding")):
+            if field in overrides:
+                hint = f"Leave {option} out."
+                raise InputError("a suite names its own rows", where=option, hint=hint)
         suite = load_runnable(name)
         suite = suite.on(corpus) if corpus else suite
         settings = {key: getattr(suite, key) for key in ("preset", "seeds", "context_turns")}

@@ -12,7 +12,7 @@ from dialbench.errors import InputError
 from dialbench.records import Context, Decoding, Job
 from dialbench.running.options import resolved_device
 from dialbench.store.layout import Store
-from dialbench.systems import Registry, System
+from dialbench.systems import Plugin, Registry, System
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def load(
     seed: int | None = None,
     device: str = "auto",
     data: Path | None = None,
-    plugins: Iterable[Path] = (),
+    plugins: Iterable[Plugin] = (),
 ) -> TrainedSystem:
     """Loads a trained system.
 
@@ -85,7 +85,7 @@ def load(
         seed: of its training; by default the lowest.
         device: auto, cpu or cuda.
         data: the data folder, for systems that read files of it.
-        plugins: files with further systems.
+        plugins: further systems: files or classes.
 
     Raises:
         InputError: there is no such system, it is not trained, or several trainings fit.

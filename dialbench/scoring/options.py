@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from dialbench.options import Help
+from dialbench.options import Help, split_outside_brackets
 
 _PATHS = ("vectors", "data", "sentence_model", "nli", "bert_model", "mauve_model")
 
@@ -71,10 +71,25 @@ class ScoringOptions:
 
     def __post_init__(self) -> None:
         if self.metrics is not None:
-            object.__setattr__(self, "metrics", tuple(self.metrics))
+            names = self.metrics
+            listed = split_outside_brackets(names) if isinstance(names, str) else names
+            object.__setattr__(self, "metrics", tuple(listed))
         for name in _PATHS:
             path = getattr(self, name)
             object.__setattr__(self, name, None if path is None else str(path))
+
+
+@dataclass(frozen=True)
+class TextRows:
+    """References or contexts that are in memory, in place of a file of them.
+
+    Attributes:
+        name: what errors call them.
+        rows: the texts for every response.
+    """
+
+    name: str
+    rows: Sequence[tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -82,22 +97,23 @@ class InputOptions:
     """What finished responses answer, where their own files do not say it.
 
     Attributes:
-        references: files with a line for every response; several references to each, or files.
-        contexts: a file with a line for every response.
+        references: files with a line for every response, or the texts themselves; several
+            references to each, or files.
+        contexts: a file with a line for every response, or the texts themselves.
         column: of the responses in tables.
         corpus: whose test split the responses answer, in its order or by its ids. It is read
             where neither `references` nor `contexts` are named and a file has none of its own.
     """
 
     references: Annotated[
-        Sequence[str | Path] | str | Path,
+        Sequence[str | Path] | str | Path | TextRows,
         Help(
             "References, a line for every response; several between tabs, or in several files.",
             "FILES",
         ),
     ] = ()
     contexts: Annotated[
-        str | Path | None,
+        str | Path | TextRows | None,
         Help("Contexts, a line for every response; turns between tabs, __eou__ or |||.", "FILE"),
     ] = None
     column: Annotated[
@@ -116,11 +132,11 @@ class InputOptions:
     @property
     def files(self) -> tuple[str | Path, ...]:
         """The files that are named."""
-        named = (*self.reference_files, self.contexts)
-        return tuple(file for file in named if file is not None)
+        named = (*self.all_references, self.contexts)
+        return tuple(file for file in named if isinstance(file, str | Path))
 
     @property
-    def reference_files(self) -> tuple[str | Path, ...]:
-        """The files of references."""
-        files = self.references
-        return (files,) if isinstance(files, str | Path) else tuple(files)
+    def all_references(self) -> tuple[str | Path | TextRows, ...]:
+        """The files or texts of references."""
+        given = self.references
+        return (given,) if isinstance(given, str | Path | TextRows) else tuple(given)

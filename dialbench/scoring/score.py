@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +11,17 @@ import dialbench
 from dialbench.adapter import Progress
 from dialbench.corpora.corpus import Corpus
 from dialbench.corpora.training_text import training_split, whole_training_split
+from dialbench.metrics import registry
 from dialbench.metrics.base import Metric
 from dialbench.metrics.system import SystemMetric
+from dialbench.options import sort_options
 from dialbench.records import Score, Split
 from dialbench.scoring.evaluation import score_responses
 from dialbench.scoring.meter import Meter
 from dialbench.scoring.options import InputOptions, ScoringOptions
 from dialbench.scoring.paired import compared
 from dialbench.scoring.resources import build_metrics, usual_metrics
-from dialbench.scoring.sources import Source, Sources
+from dialbench.scoring.sources import Files, Source, Sources
 
 STATISTICS = 2
 """Raised when what is stored of scores for intervals and tests changes."""
@@ -65,9 +67,9 @@ def score(
         InputError: a file, name or argument cannot be used.
         TypeError: there is no option of a name in `options`.
     """
-    names = options.keys() & {field.name for field in fields(InputOptions)}
-    inputs = InputOptions(**{name: options.pop(name) for name in names})
-    scoring = FileScoring.of(files, inputs, train, cache, paired_with, **options)
+    named, chosen = sort_options(options, InputOptions, ScoringOptions)
+    inputs = InputOptions(**named)
+    scoring = FileScoring.of(files, inputs, train, cache, paired_with, **chosen)
     reports = [report_of(s.system, inputs.corpus, scoring.scores(s)) for s in scoring.systems]
     if base := scoring.base:
         for source, report in zip(scoring.systems, reports, strict=True):
@@ -78,7 +80,7 @@ def score(
 
 @dataclass(frozen=True)
 class FileScoring:
-    """Files of responses with the metrics that they are scored in.
+    """Responses with the metrics that they are scored in.
 
     Attributes:
         systems: the responses of each system.
@@ -100,7 +102,7 @@ class FileScoring:
     @classmethod
     def of(
         cls,
-        files: Sequence[str | Path],
+        files: Files,
         inputs: InputOptions,
         train: Split | str | Path | None = None,
         cache: Path | None = None,
@@ -108,13 +110,14 @@ class FileScoring:
         progress: Progress | None = None,
         **options: Any,
     ) -> FileScoring:
-        """Reads what the arguments of `score` name.
+        """Reads what the arguments of `score` name; systems in memory have no base.
 
         Raises:
             InputError: a file, name or argument cannot be used.
         """
         bases = [] if paired_with is None else [paired_with]
-        sources = Sources([*files, *bases], inputs, options.get("data"))
+        every = files if isinstance(files, Mapping) else [*files, *bases]
+        sources = Sources(every, inputs, options.get("data"))
         systems = sources.systems[: len(files)]
         chosen = for_sources(systems, **options)
         text = training_split(train, chosen.data)
@@ -138,7 +141,9 @@ def for_sources(sources: Iterable[Source], **options: Any) -> ScoringOptions:
         InputError: a file cannot be read.
     """
     chosen = ScoringOptions(**options)
-    return replace(chosen, metrics=metrics_for(sources)) if chosen.metrics is None else chosen
+    if chosen.metrics is None:
+        return replace(chosen, metrics=metrics_for(sources))
+    return replace(chosen, metrics=registry.names()) if chosen.metrics == ("all",) else chosen
 
 
 def metrics_for(sources: Iterable[Source]) -> tuple[str, ...]:

@@ -1,10 +1,12 @@
-"""Files of finished responses, each with the examples that its lines answer."""
+"""Finished responses of files or from memory, each with the examples that its lines answer."""
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -13,11 +15,14 @@ from dialbench.corpora.base import load_corpus
 from dialbench.corpora.corpus import Corpus
 from dialbench.errors import InputError
 from dialbench.files.lines import STDIN
-from dialbench.files.outputs import has_columns, read_outputs, read_texts, stem
+from dialbench.files.outputs import Kind, has_columns, read_outputs, read_texts, stem
 from dialbench.files.responses import ResponseLine, with_ids
 from dialbench.records import Example, ExampleResponses
-from dialbench.scoring.options import InputOptions
+from dialbench.scoring.options import InputOptions, TextRows
 from dialbench.text.alignment import align
+
+Files = Sequence[str | Path] | Mapping[str, str | Path | Sequence[ResponseLine]]
+"""Files of responses, one a system; or by the name of the system a file or its lines in memory."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +30,9 @@ class Source:
     """The responses of a system.
 
     Attributes:
-        system: what it is called: the stem of the file's name, or its path where stems are equal.
-        path: the file.
+        system: what it is called: by default the stem of the file's name, or its path where stems
+            are equal.
+        path: the file, or what errors call it.
         lines: reads its lines, with the contexts and references that were given for all files.
     """
 
@@ -38,9 +44,17 @@ class Source:
         """Examples and responses, with ids as `with_ids` gives them."""
         return with_ids(self.lines())
 
+    def examples_checksum(self) -> str:
+        """Names the examples that are answered: equal ones in the same order have the same."""
+        digest = hashlib.sha256()
+        for line in self.lines():
+            example = [line.context, line.dialogue_id, sorted(line.references)]
+            digest.update(json.dumps(example).encode("ascii") + b"\n")
+        return digest.hexdigest()
+
 
 class Sources:
-    """Files of responses, one a system.
+    """Responses, one source a system.
 
     Args:
         files: in any format of `dialbench.files.outputs`; `-` is standard input.
@@ -48,35 +62,34 @@ class Sources:
         data: the folder of corpora.
 
     Attributes:
-        systems: a source for each file.
+        systems: a source for each.
         corpus: the corpus of the options where it was read, else None.
 
     Raises:
         InputError: a file or option cannot be used, or files and options do not fit together.
     """
 
-    def __init__(
-        self, files: Sequence[str | Path], options: InputOptions, data: str | Path | None = None
-    ) -> None:
+    def __init__(self, files: Files, options: InputOptions, data: str | Path | None = None) -> None:
         self._options, self._data = options, data
         self.corpus: Corpus | None = None
-        paths = [Path(file) for file in files]
+        named = _named(files)
+        paths = [Path(file) for _, file in named if isinstance(file, str | Path)]
         _require_one_stdin([*paths, *map(Path, options.files)])
-        if options.column and not any(map(has_columns, paths)):
+        if options.column and len(paths) == len(named) and not any(map(has_columns, paths)):
             raise InputError(
                 "none of the files is a table",
                 where=f"--column {options.column}",
                 hint="Call tables FILE.csv or FILE.tsv, or leave it out.",
             )
         self._examples = _given_examples(options)
-        names = _names(paths)
-        self.systems = [self._source(*pair) for pair in zip(names, paths, strict=True)]
+        self.systems = [self._source(*pair) for pair in named]
 
-    def _source(self, system: str, path: Path) -> Source:
+    def _source(self, system: str, file: str | Path | Sequence[ResponseLine]) -> Source:
+        path = Path(file if isinstance(file, str | Path) else system)
         column = self._options.column if has_columns(path) else None
 
-        def read() -> Iterator[ResponseLine]:
-            return read_outputs(path, column)
+        def read() -> Iterable[ResponseLine]:
+            return read_outputs(path, column) if isinstance(file, str | Path) else file
 
         if self._examples is not None:
             lines = _with_examples(list(read()), self._examples, path)
@@ -105,22 +118,23 @@ def _require_one_stdin(paths: Iterable[Path]) -> None:
         )
 
 
-def _names(paths: Sequence[Path]) -> list[str]:
+def _named(files: Files) -> list[tuple[str, str | Path | Sequence[ResponseLine]]]:
+    """What each system is called, with its responses."""
+    if isinstance(files, Mapping):
+        return list(files.items())
+    paths = [Path(file) for file in files]
     counts = Counter(stem(path) for path in dict.fromkeys(paths))
-    return [name if counts[name := stem(path)] == 1 else str(path) for path in paths]
+    return [(name if counts[name := stem(path)] == 1 else str(path), path) for path in paths]
 
 
 def _given_examples(options: InputOptions) -> list[Example] | None:
-    """The examples that options name by files, in their order; None where they name none."""
-    columns = [
-        (str(path), read_texts(Path(path), "references")) for path in options.reference_files
-    ]
-    contexts = read_texts(Path(options.contexts), "contexts") if options.contexts else None
-    if not columns and contexts is None:
+    """The examples that options name by files or texts, in order; None where they name none."""
+    references = [_rows_of(file, "references") for file in options.all_references]
+    contexts = None if options.contexts is None else _rows_of(options.contexts, "contexts")
+    columns = references if contexts is None else [*references, contexts]
+    if not columns:
         return None
-    sizes = {path: len(texts) for path, texts in columns}
-    sizes |= {} if contexts is None else {str(options.contexts): len(contexts)}
-    (first, size), *others = sizes.items()
+    (first, size), *others = ((column.name, len(column.rows)) for column in columns)
     for path, count in others:
         if count != size:
             raise InputError(
@@ -132,11 +146,17 @@ def _given_examples(options: InputOptions) -> list[Example] | None:
         Example(
             str(number + 1),
             str(number + 1),
-            contexts[number] if contexts else (),
-            tuple(chain.from_iterable(texts[number] for _, texts in columns)),
+            contexts.rows[number] if contexts else (),
+            tuple(chain.from_iterable(column.rows[number] for column in references)),
         )
         for number in range(size)
     ]
+
+
+def _rows_of(file: str | Path | TextRows, kind: Kind) -> TextRows:
+    if isinstance(file, TextRows):
+        return file
+    return TextRows(str(file), read_texts(Path(file), kind))
 
 
 def _with_examples(

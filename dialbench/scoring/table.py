@@ -16,6 +16,7 @@ from dialbench.metrics.settings import MetricSettings
 from dialbench.records import Decoding, Job, Responses, Result, Score, Table
 from dialbench.reporting.options import ReportOptions
 from dialbench.reporting.report import write
+from dialbench.reporting.results import NO_CORPUS, Results
 from dialbench.reporting.tables.columns import has_value
 from dialbench.reporting.tables.results import build
 from dialbench.reporting.tables.rows import require_rows, seed_groups
@@ -25,35 +26,37 @@ from dialbench.scoring.options import InputOptions
 from dialbench.scoring.paired import compared, mismatch
 from dialbench.scoring.profile import profile
 from dialbench.scoring.score import FileScoring
-from dialbench.scoring.sources import Source
+from dialbench.scoring.sources import Files, Source
 
 _GUARD = "different"
-_NO_CORPUS, _NO_CAPTION = "scores", "Scores of finished responses"
+_NO_CAPTION = "Scores of finished responses"
 
 
 def score_report(
-    files: Sequence[str | Path],
+    files: Files,
     inputs: InputOptions,
     report: ReportOptions,
     *,
     out: Path | None = None,
     progress: Progress | None = None,
+    comparable: bool = False,
     **options: Any,
-) -> tuple[list[Table], list[Path]]:
-    """Scores files of responses and makes the table that a run of them would have.
+) -> Results:
+    """Scores finished responses and makes the table that a run of them would have.
 
     Rows that do not answer the examples of the first one, or of the baseline, are not ranked.
 
     Args:
-        files: as of `score`.
+        files: as of `score`, or responses in memory.
         inputs: what they answer.
         report: formats and marks.
         out: where tables, plots and page go; None writes nothing.
         progress: where to show how far it is.
+        comparable: whether to keep what tests need of a system alone too.
         options: as of `score`: train, cache, paired_with and fields of `ScoringOptions`.
 
     Returns:
-        The table, one more for each file with `paired_with`, and the files written.
+        The results, their table, one more for each file with `paired_with`, and the files written.
 
     Raises:
         InputError: a file, name or argument cannot be used, or the baseline answers other
@@ -65,7 +68,11 @@ def score_report(
     names = [metric.name for metric in scoring.metrics]
     guarded = scoring if _GUARD in names else replace(scoring, metrics=_with_guard(scoring.metrics))
     first = _first(scoring.systems, rules.baseline)
-    results = [_result(guarded, source, first, corpus, rules) for source in scoring.systems]
+    comparable = comparable or len(scoring.systems) > 1
+    results = [
+        _result(source, guarded.scores(source, comparable=comparable), first, corpus, rules)
+        for source in scoring.systems
+    ]
     notes = scoring.corpus.notes if scoring.corpus else ()
     table = table_of(results, names, notes, report)
     tables, written = [table if options.get("metrics") else without_empty_columns(table)], []
@@ -76,7 +83,7 @@ def score_report(
             comparison_of(source.system, base.system, compared(source, base, scoring.metrics))
             for source in scoring.systems
         ]
-    return tables, written
+    return Results(tuple(results), tuple(tables), tuple(written))
 
 
 def table_of(
@@ -97,7 +104,7 @@ def table_of(
     require_rows([seed_groups(results)], options.rows or ())
     corpus = results[0].job.corpus
     (table,) = build(results, metrics=names, corpus_notes={corpus: notes}, options=options)
-    return replace(table, caption=_NO_CAPTION) if corpus == _NO_CORPUS else table
+    return replace(table, caption=_NO_CAPTION) if corpus == NO_CORPUS else table
 
 
 def without_empty_columns(table: Table) -> Table:
@@ -125,7 +132,7 @@ def result_of(
     """
     count = max((score.n for score in scores.values()), default=0)
     answering = {"data": examples, "examples": count}
-    job = Job(system, corpus or _NO_CORPUS, 0, Decoding(), "", answering=answering)
+    job = Job(system, corpus or NO_CORPUS, 0, Decoding(), "", answering=answering)
     notes = () if problem is None else (f"not compared: {problem.where}: {problem.what}",)
     return Result(job, "done", scores, ranked=problem is None, notes=notes)
 
@@ -150,14 +157,13 @@ def _first(systems: Sequence[Source], baseline: str | None) -> Source:
 
 
 def _result(
-    scoring: FileScoring, source: Source, first: Source, corpus: str, rules: Rules
+    source: Source, scores: Mapping[str, Score], first: Source, corpus: str, rules: Rules
 ) -> Result:
     problem = None if source is first else mismatch(first, source)
     if problem and rules.baseline:
         raise problem
-    scores = scoring.scores(source, comparable=len(scoring.systems) > 1)
-    examples = source if problem else first
-    return result_of(source.system, corpus, scores, examples=str(examples.path), problem=problem)
+    examples = (source if problem else first).examples_checksum()
+    return result_of(source.system, corpus, scores, examples=examples, problem=problem)
 
 
 def _written(

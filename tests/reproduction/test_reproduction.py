@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from dialbench.bench import Outcome, run
+from dialbench.bench import run
 from dialbench.errors import InputError
+from dialbench.reporting.results import Results
 from dialbench.reporting.tables.paper_comparison import STARS, TAU
 from dialbench.reports import report_suite
 from dialbench.running.plan import Plan, Request
@@ -147,12 +148,12 @@ def test_speed_is_that_of_the_run_itself(runs: Path) -> None:
 
 
 @pytest.fixture
-def run_mine(tmp_path: Path) -> Callable[..., Outcome]:
+def run_mine(tmp_path: Path) -> Callable[..., Results]:
     """Runs the suite `MINE` into a folder of its own."""
     path = tmp_path / "mine.toml"
     path.write_text(MINE)
 
-    def go(**options: Any) -> Outcome:
+    def go(**options: Any) -> Results:
         defaults = {"limit_train": 60, "limit_test": 20, "plugins": (PLUGINS,), **options}
         request = Request.of_suite(str(path), **defaults)
         return run(request, out=tmp_path / "runs", device="cpu", formats=("csv", "png"))
@@ -177,14 +178,14 @@ def test_what_a_suite_says_holds_unless_told_otherwise(tmp_path: Path) -> None:
 
 
 def test_rows_that_differ_in_decoding_share_a_training(
-    run_mine: Callable[..., Outcome], tmp_path: Path
+    run_mine: Callable[..., Results], tmp_path: Path
 ) -> None:
     run_mine()
     assert (tmp_path / "runs" / "fits.txt").read_text().splitlines() == ["3"]
 
 
 def test_rows_nobody_can_run_are_said_and_the_others_go_on(
-    run_mine: Callable[..., Outcome],
+    run_mine: Callable[..., Results],
 ) -> None:
     outcome = run_mine()
     assert outcome.skipped == {
@@ -199,21 +200,21 @@ def test_rows_nobody_can_run_are_said_and_the_others_go_on(
     assert [column.group for column in table.columns] == ["Dist-1"] * 3
 
 
-def test_plots_show_ours_alone(run_mine: Callable[..., Outcome], tmp_path: Path) -> None:
+def test_plots_show_ours_alone(run_mine: Callable[..., Results], tmp_path: Path) -> None:
     names = {file.name for file in run_mine().files}
     of_responses = {f"demo-{kind}.png" for kind in ("rarefied-1", "rarefied-2", "lengths")}
     assert names == {"mine.csv", "mine-dist-1.png"} | of_responses
 
 
 def test_only_the_metrics_of_the_columns_are_scored(
-    run_mine: Callable[..., Outcome], tmp_path: Path
+    run_mine: Callable[..., Results], tmp_path: Path
 ) -> None:
     run_mine()
     (first, *_) = Store(tmp_path / "runs").results()
     assert set(first.scores) == {"dist-1", "different"}
 
 
-def test_a_report_finds_the_rows_again(run_mine: Callable[..., Outcome], tmp_path: Path) -> None:
+def test_a_report_finds_the_rows_again(run_mine: Callable[..., Results], tmp_path: Path) -> None:
     ran = run_mine().tables
     runs, path = tmp_path / "runs", str(tmp_path / "mine.toml")
     tables, files = report_suite(path, runs, out=tmp_path / "out", formats=("md",))
@@ -224,7 +225,7 @@ def test_a_report_finds_the_rows_again(run_mine: Callable[..., Outcome], tmp_pat
 
 
 def test_ours_alone_takes_the_shape_of_the_papers_table(
-    run_mine: Callable[..., Outcome], tmp_path: Path
+    run_mine: Callable[..., Results], tmp_path: Path
 ) -> None:
     run_mine()
     run_mine(limit_test=10)
@@ -243,7 +244,7 @@ def test_ours_alone_takes_the_shape_of_the_papers_table(
         ]
 
 
-def test_settings_stand_apart(run_mine: Callable[..., Outcome], tmp_path: Path) -> None:
+def test_settings_stand_apart(run_mine: Callable[..., Results], tmp_path: Path) -> None:
     run_mine()
     run_mine(limit_test=10)
     runs, path = tmp_path / "runs", str(tmp_path / "mine.toml")
@@ -252,7 +253,7 @@ def test_settings_stand_apart(run_mine: Callable[..., Outcome], tmp_path: Path) 
     assert [file.name for file in files] == ["mine.csv", "mine-2.csv"]
 
 
-def test_a_later_seed_joins_its_row(run_mine: Callable[..., Outcome]) -> None:
+def test_a_later_seed_joins_its_row(run_mine: Callable[..., Results]) -> None:
     run_mine()
     (table,) = run_mine(seeds=(4,)).tables
     assert table.rows[0].cells["dist-1"].deviation is not None
@@ -293,7 +294,7 @@ def test_an_option_that_does_not_fit_names_the_row(tmp_path: Path) -> None:
         Plan.of(Request.of_suite(str(path)))
 
 
-def test_a_level_of_ones_own(run_mine: Callable[..., Outcome], tmp_path: Path) -> None:
+def test_a_level_of_ones_own(run_mine: Callable[..., Results], tmp_path: Path) -> None:
     run_mine()
     runs, path = tmp_path / "runs", str(tmp_path / "mine.toml")
 

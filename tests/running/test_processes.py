@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from dialbench import bench as main_line
-from dialbench.bench import Outcome, run
+from dialbench.bench import run
 from dialbench.errors import StorageError
+from dialbench.reporting.results import Results
 from dialbench.running.plan import Request
 from dialbench.running.processes import cores, jobs_at_once
 from dialbench.running.progress import Board
@@ -30,10 +31,10 @@ BUSY = 60.0
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Callable[..., Outcome]:
+def bench(tmp_path: Path) -> Callable[..., Results]:
     """A small run of several processes into one folder, without scores."""
 
-    def go(models: str, jobs: int = 2, out: str = "runs", **asked: Any) -> Outcome:
+    def go(models: str, jobs: int = 2, out: str = "runs", **asked: Any) -> Results:
         request = {"limit_train": 40, "limit_test": 4, "plugins": (PLUGIN, STARTING), **asked}
         return run(
             Request(models=models, **request),
@@ -46,12 +47,12 @@ def bench(tmp_path: Path) -> Callable[..., Outcome]:
     return go
 
 
-def texts(root: Path, outcome: Outcome) -> list[str]:
+def texts(root: Path, outcome: Results) -> list[str]:
     return [Store(root).read_responses(result.job).texts[0] for result in outcome.results]
 
 
 def test_jobs_overlap_in_processes_of_their_own(
-    bench: Callable[..., Outcome], tmp_path: Path
+    bench: Callable[..., Results], tmp_path: Path
 ) -> None:
     outcome = bench("left,right")
     assert [result.status for result in outcome.results] == ["done", "done"]
@@ -60,14 +61,14 @@ def test_jobs_overlap_in_processes_of_their_own(
     assert len({first, second, str(os.getpid())}) == 3
 
 
-def test_one_process_does_several_jobs(bench: Callable[..., Outcome], tmp_path: Path) -> None:
+def test_one_process_does_several_jobs(bench: Callable[..., Results], tmp_path: Path) -> None:
     outcome = bench("witness", seeds=(1, 2, 3, 4))
     processes = {text.split()[0] for text in texts(tmp_path / "runs", outcome)}
     assert len(processes) == 2
 
 
 def test_texts_are_those_of_one_process_with_as_many_threads(
-    bench: Callable[..., Outcome], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bench: Callable[..., Results], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     models = f"transformer{TINY},retrieval,unigram"
@@ -84,7 +85,7 @@ def test_texts_are_those_of_one_process_with_as_many_threads(
 
 
 def test_jobs_that_share_a_training_wait_for_it(
-    bench: Callable[..., Outcome], tmp_path: Path
+    bench: Callable[..., Results], tmp_path: Path
 ) -> None:
     outcome = bench("pupil,rival,teacher", decodings="greedy,beam:2", jobs=4)
     lines = (tmp_path / "runs" / "fits.txt").read_text().splitlines()
@@ -94,7 +95,7 @@ def test_jobs_that_share_a_training_wait_for_it(
 
 
 def test_a_base_that_failed_in_one_process_is_not_tried_in_another(
-    bench: Callable[..., Outcome], tmp_path: Path
+    bench: Callable[..., Results], tmp_path: Path
 ) -> None:
     outcome = bench("pupil[fails=true],rival[fails=true],witness", jobs=3)
     assert (tmp_path / "runs" / "fits.txt").read_text().splitlines() == ["teacher 1"]
@@ -103,7 +104,7 @@ def test_a_base_that_failed_in_one_process_is_not_tried_in_another(
 
 
 def test_overwriting_trains_a_shared_base_anew_only_once(
-    bench: Callable[..., Outcome], tmp_path: Path
+    bench: Callable[..., Results], tmp_path: Path
 ) -> None:
     bench("pupil,rival")
     run(
@@ -118,14 +119,14 @@ def test_overwriting_trains_a_shared_base_anew_only_once(
     assert sorted(lines) == sorted(["pupil 1", "rival 1", "teacher 1"] * 2)
 
 
-def test_a_process_that_dies_fails_its_own_job_only(bench: Callable[..., Outcome]) -> None:
+def test_a_process_that_dies_fails_its_own_job_only(bench: Callable[..., Results]) -> None:
     dead, *others = bench("killed,witness,second,copy-last").results
     assert [result.status for result in others] == ["done"] * 3
     assert dead.status == "failed"
     assert dead.reason == ("its process was ended by SIGKILL; perhaps memory ran out: try --jobs 1")
 
 
-def test_a_process_that_dies_idle_is_replaced(bench: Callable[..., Outcome]) -> None:
+def test_a_process_that_dies_idle_is_replaced(bench: Callable[..., Results]) -> None:
     # The second job of `murderer` waits for its first, so that nothing is left for the other.
     outcome = bench("victim,murderer", decodings="greedy,beam:2")
     assert [result.status for result in outcome.results] == ["done"] * 4
@@ -146,7 +147,7 @@ def test_a_process_that_dies_before_its_job_begins_is_replaced(
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_system_that_ends_its_process_fails_alone(
-    bench: Callable[..., Outcome], jobs: int
+    bench: Callable[..., Results], jobs: int
 ) -> None:
     left, other = bench("leaving,copy-last", jobs=jobs).results
     assert (left.status, other.status) == ("failed", "done")
@@ -154,7 +155,7 @@ def test_a_system_that_ends_its_process_fails_alone(
 
 
 def test_a_fault_of_the_disk_ends_the_run_and_interrupts_the_others(
-    bench: Callable[..., Outcome], tmp_path: Path
+    bench: Callable[..., Results], tmp_path: Path
 ) -> None:
     with pytest.raises(StorageError, match=r"^somewhere: the disk is full\. Make room\.$"):
         bench("patient,refused")
@@ -164,7 +165,7 @@ def test_a_fault_of_the_disk_ends_the_run_and_interrupts_the_others(
 
 
 def test_what_a_process_shows_is_shown_here(
-    bench: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+    bench: Callable[..., Results], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream = io.StringIO()
     monkeypatch.setattr(main_line, "Board", lambda mode: Board("plain", stream))

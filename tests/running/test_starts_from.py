@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from dialbench.bench import Outcome, run
+from dialbench.bench import run
+from dialbench.reporting.results import Results
 from dialbench.reporting.tables.rows import seed_groups
 from dialbench.running.plan import Plan, Request
 from dialbench.store.layout import Store
@@ -19,12 +20,12 @@ PLUGIN = Path(__file__).parents[1] / "starting.py"
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Callable[..., Outcome]:
+def bench(tmp_path: Path) -> Callable[..., Results]:
     """A small run into one folder, without scores."""
 
     def go(
         models: str, overwrite: Any = "missing", progress: Any = "none", **asked: Any
-    ) -> Outcome:
+    ) -> Results:
         request = {"limit_train": 20, "limit_test": 3, "plugins": (PLUGIN,), **asked}
         return run(
             Request(models=models, **request),
@@ -42,12 +43,12 @@ def fits(root: Path) -> list[str]:
     return (root / "fits.txt").read_text().splitlines()
 
 
-def said(root: Path, outcome: Outcome) -> list[str]:
+def said(root: Path, outcome: Results) -> list[str]:
     return [Store(root).read_responses(result.job).texts[0] for result in outcome.results]
 
 
 def test_one_base_serves_all_that_start_from_it(
-    bench: Callable[..., Outcome], tmp_path: Path
+    bench: Callable[..., Results], tmp_path: Path
 ) -> None:
     outcome = bench("pupil,rival", decodings="greedy,beam:2")
     assert fits(tmp_path) == ["teacher 1", "pupil 1", "rival 1"]
@@ -58,14 +59,14 @@ def test_one_base_serves_all_that_start_from_it(
 
 
 def test_seeds_of_a_system_share_a_row_though_their_bases_differ(
-    bench: Callable[..., Outcome],
+    bench: Callable[..., Results],
 ) -> None:
     outcome = bench("pupil", seeds=(1, 2))
     (row,) = seed_groups(outcome.results)
     assert [result.job.seed for result in row.results] == [1, 2]
 
 
-def test_the_same_run_again_does_nothing(bench: Callable[..., Outcome], tmp_path: Path) -> None:
+def test_the_same_run_again_does_nothing(bench: Callable[..., Results], tmp_path: Path) -> None:
     bench("pupil,rival")
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
     bench("pupil,rival")
@@ -73,7 +74,7 @@ def test_the_same_run_again_does_nothing(bench: Callable[..., Outcome], tmp_path
 
 
 def test_a_base_that_nobody_needs_any_more_is_not_trained_again(
-    bench: Callable[..., Outcome], tmp_path: Path
+    bench: Callable[..., Results], tmp_path: Path
 ) -> None:
     bench("pupil")
     (folder,) = (tmp_path / "trained").glob("teacher-*")
@@ -86,7 +87,7 @@ def test_a_base_that_nobody_needs_any_more_is_not_trained_again(
 
 @pytest.mark.parametrize("models", ["pupil,teacher", "teacher,pupil"])
 def test_a_row_of_the_same_configuration_is_the_base(
-    bench: Callable[..., Outcome], tmp_path: Path, models: str
+    bench: Callable[..., Results], tmp_path: Path, models: str
 ) -> None:
     outcome = bench(models)
     assert sorted(fits(tmp_path)) == ["pupil 1", "teacher 1"]
@@ -94,7 +95,7 @@ def test_a_row_of_the_same_configuration_is_the_base(
 
 
 def test_shared_options_make_another_base_and_own_ones_do_not(
-    bench: Callable[..., Outcome], tmp_path: Path
+    bench: Callable[..., Results], tmp_path: Path
 ) -> None:
     outcome = bench("pupil,pupil[own=2],pupil[size=5],pupil[alone=true]", seeds=(1, 2))
     assert fits(tmp_path).count("teacher 1") == fits(tmp_path).count("teacher 2") == 2
@@ -128,14 +129,14 @@ def test_another_base_is_another_training(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_what_a_base_warns_of_stands_beside_what_starts_from_it(
-    bench: Callable[..., Outcome],
+    bench: Callable[..., Results],
 ) -> None:
     for result in bench("pupil,rival").results:
         assert "teacher, which it starts from: the teacher is tired" in result.notes
 
 
 def test_a_base_that_fails_is_named_and_tried_once_in_a_run(
-    bench: Callable[..., Outcome], tmp_path: Path
+    bench: Callable[..., Results], tmp_path: Path
 ) -> None:
     models = "pupil[fails=true],rival[fails=true],copy-last"
     for times in (1, 2):
@@ -153,7 +154,7 @@ def test_a_base_that_fails_is_named_and_tried_once_in_a_run(
 
 
 def test_interrupted_in_its_base_a_system_goes_on_there(
-    bench: Callable[..., Outcome], tmp_path: Path
+    bench: Callable[..., Results], tmp_path: Path
 ) -> None:
     (tmp_path / "stop").write_text("teacher")
     with pytest.raises(KeyboardInterrupt):
@@ -167,7 +168,7 @@ def test_interrupted_in_its_base_a_system_goes_on_there(
 
 
 def test_interrupted_behind_its_base_it_does_not_train_that_again(
-    bench: Callable[..., Outcome], tmp_path: Path
+    bench: Callable[..., Results], tmp_path: Path
 ) -> None:
     (tmp_path / "stop").write_text("pupil")
     with pytest.raises(KeyboardInterrupt):
@@ -179,7 +180,7 @@ def test_interrupted_behind_its_base_it_does_not_train_that_again(
 
 
 def test_overwrite_always_trains_everything_once_more(
-    bench: Callable[..., Outcome], tmp_path: Path
+    bench: Callable[..., Results], tmp_path: Path
 ) -> None:
     bench("pupil,rival,teacher")
     before = sorted(fits(tmp_path))
@@ -189,7 +190,7 @@ def test_overwrite_always_trains_everything_once_more(
 
 
 def test_progress_says_that_the_base_is_trained(
-    bench: Callable[..., Outcome], capsys: pytest.CaptureFixture[str]
+    bench: Callable[..., Results], capsys: pytest.CaptureFixture[str]
 ) -> None:
     bench("pupil", progress="plain")
     lines = capsys.readouterr().err.splitlines()

@@ -64,7 +64,8 @@ def inputs(tmp_path: Path) -> InputOptions:
 
 
 def table_of(files, inputs, **marks):
-    (table,), written = score_report(files, inputs, ReportOptions(**marks), metrics=METRICS)
+    results = score_report(files, inputs, ReportOptions(**marks), metrics=METRICS)
+    (table,), written = results.tables, results.files
     assert not written
     return table
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import dialbench
 from dialbench.errors import InputError, UnknownName
 from dialbench.metrics.formulas import FORMULAS
 from dialbench.metrics.registry import DEFAULT, WITHIN
@@ -87,10 +86,6 @@ def test_files_become_plain_values(tmp_path, vectors):
     assert (ue["value"], ue["interval"], ue["reason"]) == (None, None, MISSING)
     assert one["metrics"]["emb-greedy"]["value"] > 0
     assert one["metrics"]["emb-greedy"]["signature"].startswith("emb-greedy|vectors:vectors.txt@")
-
-
-def test_the_package_offers_score():
-    assert dialbench.score is score
 
 
 def test_intervals_groups_and_values_per_response():
@@ -507,6 +502,6 @@ def test_the_first_note_names_a_file_that_repeats_itself(tmp_path):
     constant = written(tmp_path / "constant.jsonl", [(e, "so it is .") for e, _ in PAIRS])
     varied = written(tmp_path / "varied.jsonl", PAIRS)
     files = [varied, constant]
-    (actual,), _ = score_report(files, InputOptions(), ReportOptions(), metrics=["length"])
+    (actual,) = score_report(files, InputOptions(), ReportOptions(), metrics=["length"]).tables
     assert actual.notes[0] == "constant gave one response to all 90 contexts."
     assert [note for note in actual.notes if "gave" in note] == [actual.notes[0]]

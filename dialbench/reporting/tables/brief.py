@@ -14,12 +14,13 @@ from dialbench.text.wording import count_of
 _MAX_COLUMNS, _MAX_NOTES = 10, 10
 
 
-def brief(table: Table, *, all_columns: bool = False) -> Table:
+def brief(table: Table, *, all_columns: bool = False, rest: str = "With --signatures") -> Table:
     """At most ten columns and a few notes, the last of which says what is left out.
 
     Args:
         table: the whole table.
         all_columns: whether every column stays.
+        rest: where the rest is to be seen.
     """
     columns = table.columns if all_columns else _headline(table)
     notes = [note for note in table.notes if note not in (*signatures(table), *table.tests)]
@@ -33,7 +34,7 @@ def brief(table: Table, *, all_columns: bool = False) -> Table:
         )
         if number
     ]
-    remark = [f"With --signatures: {' and '.join(left_out)}."] if left_out else []
+    remark = [f"{rest}: {' and '.join(left_out)}."] if left_out else []
     return replace(table, columns=tuple(columns), notes=(*kept, *remark))
 
 
