@@ -225,7 +225,7 @@ class TestResults:
         assert (row["value"], row["low"], row["high"]) == (score.value, *score.interval)
         assert (row["n"], row["signature"]) == (score.n, score.signature)
         assert row["corpus"] is None
-        assert row["seed"] is pd.NA
+        assert pd.isna(row["seed"])
 
     def test_a_value_that_is_missing_has_a_reason(self):
         frame = dialbench.score(OURS, metrics="bleu-2").to_frame().set_index("metric")

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from dialbench.errors import InputError, UnknownName
+from dialbench.metrics.entailment import NO_JUDGE
 from dialbench.metrics.formulas import FORMULAS
 from dialbench.metrics.registry import DEFAULT, WITHIN
 from dialbench.metrics.semantic import EmbeddingSentence, SentenceModel
-from dialbench.nli.embedded import MISSING
 from dialbench.records import Example, Split
 from dialbench.reporting.options import ReportOptions
 from dialbench.scoring.evaluation import score_responses
@@ -83,7 +83,7 @@ def test_files_become_plain_values(tmp_path, vectors):
     assert dist["n"] == 90
     assert dist["interval"][0] < dist["value"] < dist["interval"][1]
     ue = one["metrics"]["ue"]
-    assert (ue["value"], ue["interval"], ue["reason"]) == (None, None, MISSING)
+    assert (ue["value"], ue["interval"], ue["reason"]) == (None, None, NO_JUDGE)
     assert one["metrics"]["emb-greedy"]["value"] > 0
     assert one["metrics"]["emb-greedy"]["signature"].startswith("emb-greedy|vectors:vectors.txt@")
 
@@ -335,7 +335,7 @@ def test_the_key_follows_every_choice_that_changes_scores(vectors):
 def test_what_is_missing_is_known_before_scoring(vectors):
     missing = {m.name: m.missing for m in build_metrics(ScoringOptions()) if m.missing}
     assert set(missing) == {"ue", "ue-soft", "emb-average", "emb-greedy", "emb-extrema"}
-    assert missing["ue"] == MISSING
+    assert missing["ue"] == NO_JUDGE
     actual = build_metrics(ScoringOptions(("emb-average",), vectors=str(vectors)))
     assert actual[0].missing == ""
 
