@@ -187,7 +187,42 @@ def test_models_tell_their_sizes(command: Command) -> None:
     assert listed["copy-last"]["parameters"] == {}
     small = {i["name"]: i for i in json.loads(command("models", "--preset", "quick", "--json").out)}
     assert small["vhred"]["parameters"]["parameters"] < 1_000_000
-    assert "29,576,576 (25,186,688 trained, 4,389,888 frozen" in command("models").out
+    assert (
+        "29,576,576 (25,186,688 trained, 4,389,888 frozen" in command("models", "paraformer-n").out
+    )
+
+
+def test_systems_and_metrics_have_a_line_each_and_details_by_name(command: Command) -> None:
+    for name, of in (("models", "seq2seq"), ("metrics", "dist-2")):
+        listed = command(name).out.splitlines()
+        assert len(listed) == len(json.loads(command(name, "--json").out))
+        assert sum(line.split()[0] == of for line in listed) == 1
+        assert len(command(name, of).out.splitlines()) > 5
+        (only,) = json.loads(command(name, of, "--json").out)
+        assert only["name"] == of
+        wrong = command(name, f"{of}x")
+        assert (wrong.code, f"Did you mean '{of}'?" in wrong.err) == (2, True)
+
+
+def test_the_line_of_a_metric_says_what_it_is(command: Command) -> None:
+    (line,) = (one for one in command("metrics").out.splitlines() if one.startswith("self-bleu "))
+    assert line.split()[1:3] == ["↓", "Self-BLEU"]
+    assert "no: name it to --metrics" in command("metrics", "self-bleu").out
+    assert "needs: judge" in command("metrics", "ue").out
+    assert all(metric["summary"] for metric in json.loads(command("metrics", "--json").out))
+
+
+def test_a_log_says_what_was_found_and_nothing_is_logged_unasked(tmp_path: Path) -> None:
+    file = responses(tmp_path / "a.jsonl", "yes")
+    run = [sys.executable, "-m", "dialbench"]
+    score = ["score", str(file), "--metrics", "novelty", "--json"]
+    quiet, loud = (
+        subprocess.run([*run, *option, *score], capture_output=True, text=True, check=True)
+        for option in ([], ["--log-level", "info"])
+    )
+    assert quiet.stdout == loud.stdout
+    assert quiet.stderr == ""
+    assert "INFO dialbench.scoring.resources: train: no training text" in loud.stderr
 
 
 def test_papers_name_the_suite_of_each_table(command: Command) -> None:
@@ -532,7 +567,7 @@ def test_another_broken_pipe_is_an_error(command: Command, monkeypatch: pytest.M
     def break_it() -> NoReturn:
         raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
-    monkeypatch.setattr("dialbench.cli.listings.metrics", break_it)
+    monkeypatch.setattr("dialbench.cli.listings.metrics", lambda names: break_it())
     result = command("metrics")
     assert (result.code, result.err) == (2, "Error: Broken pipe\n")
 

@@ -25,6 +25,7 @@ from dialbench.cli.scoring import conventions, merge, score
 from dialbench.cli.sharing import convert
 from dialbench.errors import DialbenchError, InputError, UnknownName
 from dialbench.extras import explain_import_error
+from dialbench.running import logs
 from dialbench.text.cleaning import visible
 
 INTERRUPTED = 130
@@ -77,8 +78,15 @@ class _BrokenPipe(Exception):
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="dialbench")
-def cli() -> None:
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    help="What to log on the error stream, of dialbench and its libraries.  [default: nothing]",
+)
+def cli(log_level: str | None) -> None:
     """Train, run, score and compare systems that answer in open-domain dialogue."""
+    if log_level:
+        logs.start(log_level)
 
 
 for _command in (

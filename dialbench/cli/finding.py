@@ -21,6 +21,7 @@ from dialbench.text.cleaning import visible
 
 
 @click.command()
+@click.argument("names", nargs=-1)
 @plugin_option
 @click.option(
     "--preset",
@@ -30,16 +31,22 @@ from dialbench.text.cleaning import visible
     help="Preset whose sizes to count.",
 )
 @json_option
-def models(plugins: tuple[Path, ...], preset: str, as_json: bool) -> None:
-    """List the systems, their sizes under a preset and their options."""
+def models(names: tuple[str, ...], plugins: tuple[Path, ...], preset: str, as_json: bool) -> None:
+    """List the systems, or show the papers, sizes and options of those NAMES."""
     from dialbench.cli import listings
+    from dialbench.presets.preset import load as load_preset
     from dialbench.systems import skip_warnings
 
-    systems, broken = listings.systems(plugins, preset)
-    if as_json:
-        print_json(systems)
+    if names or as_json:
+        systems, broken = listings.systems(plugins, preset, names)
+        if as_json:
+            print_json(systems)
+        else:
+            print_text(listings.systems_text(systems))
     else:
-        print_text(listings.systems_text(systems))
+        load_preset(preset)
+        cards, broken = listings.cards(plugins)
+        print_text(listings.cards_text(cards))
     for warning in skip_warnings(broken):
         print_message(warning)
 
@@ -114,16 +121,17 @@ def export(
 
 
 @click.command()
+@click.argument("names", nargs=-1)
 @json_option
-def metrics(as_json: bool) -> None:
-    """List the metrics."""
+def metrics(names: tuple[str, ...], as_json: bool) -> None:
+    """List the metrics, or show in full those NAMES."""
     from dialbench.cli import listings
 
-    rows = listings.metrics()
+    rows = listings.metrics(names)
     if as_json:
         print_json(rows)
     else:
-        print_text(listings.metrics_text(rows))
+        print_text(listings.metric_details(rows) if names else listings.metrics_text(rows))
 
 
 @click.command()

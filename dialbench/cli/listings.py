@@ -3,39 +3,80 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from dialbench.errors import InputError
+from dialbench.adapter import Adapter, Card
+from dialbench.errors import InputError, UnknownName
 from dialbench.presets.preset import load as load_preset
 from dialbench.systems import Registry, System
 
 
 def systems(
-    plugins: Sequence[Path] = (), preset: str = "paper"
+    plugins: Sequence[Path] = (), preset: str = "paper", names: Sequence[str] = ()
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    """Every system with its card, its parameters under a preset and its options.
+    """Systems with their cards, their parameters under a preset and their options.
+
+    Args:
+        plugins: files with further systems.
+        preset: whose sizes are counted.
+        names: of the systems; by default all that can be loaded.
 
     Returns:
         The systems, and what could not be loaded with its reason.
 
     Raises:
-        InputError: there is no such preset, one of its values does not fit a system, or a plug-in
-            cannot be loaded.
+        InputError: there is no such system or preset, one of its values does not fit a system, or a
+            plug-in cannot be loaded.
     """
     settings = load_preset(preset).system
     registry = Registry(plugins)
     if preset.endswith(".toml"):
         registry.require_options(settings, (), where="[system]")
-    rows = []
+    adapters = {name: registry.get(name) for name in names} or _adapters(registry)
+    rows = [_system(System(name, one, {}), settings) for name, one in adapters.items()]
+    return rows, {} if names else registry.broken
+
+
+def cards(plugins: Sequence[Path] = ()) -> tuple[dict[str, Card], dict[str, str]]:
+    """The card of every system by its name, and what could not be loaded with its reason.
+
+    Raises:
+        InputError: a plug-in cannot be loaded.
+    """
+    registry = Registry(plugins)
+    adapters = _adapters(registry)
+    return {name: adapter.card for name, adapter in adapters.items()}, registry.broken
+
+
+def cards_text(cards: Mapping[str, Card]) -> str:
+    """The systems for people, a line each."""
+    return _columns(
+        (name, f"{card.summary} ({card.year})" if card.year else card.summary)
+        for name, card in cards.items()
+    )
+
+
+def _columns(rows: Iterable[tuple[str, ...]]) -> str:
+    """Rows of texts as lines, all but the last text of a row padded to one width a column."""
+    listed = list(rows)
+    widths = [max(map(len, texts)) for texts in zip(*listed, strict=True)][:-1]
+    return "\n".join(
+        "  ".join([*(text.ljust(width) for text, width in zip(row, widths, strict=False)), row[-1]])
+        for row in listed
+    )
+
+
+def _adapters(registry: Registry) -> dict[str, type[Adapter]]:
+    """Every system that can be loaded, by name."""
+    adapters = {}
     for name in registry.names():
-        try:
-            adapter = registry.get(name)
-        except InputError:
-            continue
-        rows.append(_system(System(name, adapter, {}), settings))
-    return rows, registry.broken
+        with suppress(InputError):
+            adapters[name] = registry.get(name)
+    return adapters
 
 
 def _system(system: System, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -61,20 +102,21 @@ def _parameters(system: System, settings: Mapping[str, Any]) -> dict[str, int]:
 
 
 def systems_text(rows: Iterable[Mapping[str, Any]]) -> str:
-    """The systems for people: a line each, and its options below."""
-    lines = []
-    for system in rows:
-        source = f" ({system['paper']}, {system['year']})" if system["paper"] else ""
-        lines.append(f"{system['name']:<16} {system['summary']}{source}")
-        options = ", ".join(f"{key}={value}" for key, value in system["options"].items())
-        pretrained = ", pretrained" if system["pretrained"] else ""
-        facts = {
-            "family": system["family"] + pretrained,
-            "parameters": _parameters_text(system["parameters"]),
-            "options": options,
-        }
-        lines += [f"{'':<16} {key}: {value}" for key, value in facts.items() if value]
-    return "\n".join(lines)
+    """All details of systems for people."""
+    return "\n\n".join(map(_system_text, rows))
+
+
+def _system_text(system: Mapping[str, Any]) -> str:
+    facts = {
+        "title": system["title"],
+        "paper": f"{system['paper']}, {system['year']}" if system["paper"] else "",
+        "family": system["family"] + (", pretrained" if system["pretrained"] else ""),
+        "parameters": _parameters_text(system["parameters"]),
+    }
+    lines = [f"{system['name']}: {system['summary']}"]
+    lines += [f"  {key}: {value}" for key, value in facts.items() if value]
+    options = [f"    {key}={value}" for key, value in system["options"].items()]
+    return "\n".join([*lines, *(["  options, with their defaults:"] if options else []), *options])
 
 
 def _parameters_text(counts: Mapping[str, int]) -> str:
@@ -212,43 +254,75 @@ def _audit_lines(audit: Mapping[str, Mapping[str, Any]]) -> Iterable[str]:
             yield f"  dialogues of a split that are also in another: {', '.join(shared)}"
 
 
-def metrics() -> list[dict[str, Any]]:
-    """Every metric with its title, direction, signature and what it needs."""
-    from dialbench.metrics import registry
-    from dialbench.metrics.base import Metric
-    from dialbench.metrics.settings import MetricSettings
-    from dialbench.metrics.system import SYSTEM_METRICS, SystemMetric
-    from dialbench.reporting.tables.columns import column_of
+def metrics(names: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Metrics with what they are, their title, direction, signature and what they need.
 
-    of_responses = registry.create(registry.names(), MetricSettings())
-    every: list[Metric[Any] | SystemMetric] = [*of_responses, *SYSTEM_METRICS.values()]
-    return [
-        {
-            "name": metric.name,
-            "title": column_of(metric.name).title,
-            "direction": column_of(metric.name).direction,
-            "needs": _needs(metric.name),
-            "default": metric.name in registry.DEFAULT,
-            "signature": metric.signature,
-        }
-        for metric in every
-    ]
+    Args:
+        names: of the metrics; by default all.
 
-
-def _needs(name: str) -> list[str]:
-    """What a metric must be given besides text; one of a system the run itself."""
+    Raises:
+        UnknownName: there is no such metric.
+    """
     from dialbench.metrics import registry
     from dialbench.metrics.system import SYSTEM_METRICS
 
-    if name in SYSTEM_METRICS:
-        return ["run"]
-    return sorted(resource.name for resource in registry.resources([name]))
+    every = [*registry.names(), *SYSTEM_METRICS]
+    for name in names:
+        if name not in every:
+            raise UnknownName.of("metric", name, every, where="metrics")
+    return [_metric(name) for name in names or every]
+
+
+def _metric(name: str) -> dict[str, Any]:
+    from dialbench.metrics import registry
+    from dialbench.metrics.settings import MetricSettings
+    from dialbench.metrics.system import SystemMetric
+
+    info = registry.declared(name)
+    if isinstance(info, SystemMetric):
+        signature, text, needs = info.signature, info.recipe, ["run"]
+    else:
+        (metric,) = registry.create([name], MetricSettings())
+        info, signature = registry.info(name), metric.signature
+        text = (inspect.getdoc(metric) or info.title).partition("\n\nArgs:")[0]
+        needs = sorted(resource.name for resource in registry.resources([name]))
+    first, _, rest = text.partition("\n")
+    return {
+        "name": name,
+        "title": info.title,
+        "group": info.group,
+        "direction": info.direction,
+        "summary": first.partition(": ")[2] or first,
+        "description": rest.strip(),
+        "needs": needs,
+        "default": name in registry.DEFAULT,
+        "signature": signature,
+    }
+
+
+_BETTER = {"higher": "↑", "lower": "↓", "none": " "}
 
 
 def metrics_text(rows: Iterable[Mapping[str, Any]]) -> str:
-    """The metrics for people."""
-    return "\n".join(
-        f"{m['name']:<14} {m['direction']:<7} {m['signature']}"
-        + (f"  (needs {', '.join(m['needs'])})" if m["needs"] else "")
-        for m in rows
-    )
+    """The metrics for people, a line each; the arrow points to better values."""
+    return _columns((m["name"], _BETTER[m["direction"]], m["title"], m["summary"]) for m in rows)
+
+
+def metric_details(rows: Iterable[Mapping[str, Any]]) -> str:
+    """All details of metrics for people."""
+    return "\n\n".join(map(_metric_text, rows))
+
+
+def _metric_text(metric: Mapping[str, Any]) -> str:
+    better = {"higher": "higher is better", "lower": "lower is better", "none": "neither is better"}
+    facts = {
+        "column": f"{metric['title']}, among {metric['group']}",
+        "values": better[metric["direction"]],
+        "needs": ", ".join(metric["needs"]),
+        "by default": "yes" if metric["default"] else "no: name it to --metrics",
+        "signature": metric["signature"],
+    }
+    lines = [f"{metric['name']}: {metric['summary']}"]
+    lines += [f"  {key}: {value}" for key, value in facts.items() if value]
+    lines += [f"  {line}".rstrip() for line in metric["description"].splitlines()]
+    return "\n".join(lines)

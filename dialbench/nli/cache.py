@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from dialbench.files.atomic import atomic_write, storage_errors
 from dialbench.files.lines import read_file
 from dialbench.nli.judge import LABELS, Judge
 
+_log = logging.getLogger(__name__)
 _PORTION = 4096
 """Pairs judged between two savings."""
 _KEY_BYTES = 16
@@ -55,6 +57,7 @@ class CachedJudge:
             (key for key in asked if key not in self._known),
             key=lambda key: len(asked[key][0]) + len(asked[key][1]),
         )
+        _log.info("%s: %d pairs, of which %d are new", self.name, len(pairs), len(new))
         for start in range(0, len(new), _PORTION):
             self._judged(start, len(new))
             portion = new[start : start + _PORTION]

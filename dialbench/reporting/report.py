@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from dialbench.reporting.page.drawing import Drawing
     from dialbench.reporting.plots.draw import Plot
 
+_log = logging.getLogger(__name__)
 _PAGE = "html"
 _VALUES = "csv"
 
@@ -81,6 +83,7 @@ def write(
     for name, data in chain(files, report.pages()) if options.standalone else files:
         atomic_write(folder / name, data)
         paths.append(folder / name)
+        _log.debug("wrote %s", paths[-1])
         if progress:
             progress.update("write", step=len(paths))
     return paths

@@ -22,6 +22,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from dialbench.errors import DialbenchError, InputError
+from dialbench.running import logs
 from dialbench.running.options import Overwrite
 from dialbench.running.plan import Plan, Request, Task
 from dialbench.running.progress import Display
@@ -279,6 +280,7 @@ def _serve(
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     for name in _THREAD_VARIABLES:
         os.environ.setdefault(name, str(threads))
+    logs.inherit()
     relay = _Relay(connection)
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _END_SIGNALS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
@@ -16,6 +17,8 @@ from dialbench.running.options import Overwrite
 from dialbench.running.plan import Task
 from dialbench.running.progress import Display, JobProgress
 from dialbench.store.layout import Store
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -76,7 +79,9 @@ class Worker:
         job, store = task.job, self.store
         adapter = task.system.adapter
         if not self.is_pending(task):
+            _log.info("%s: nothing to do, its responses are in %s", job, store.root)
             return
+        _log.info("%s: responses %s of training %s", job, job.fingerprint, job.training_fingerprint)
         store.set_status(job, "started", label=task.label, ranked=adapter.ranked)
         progress = JobProgress(self.board, str(job))
         start = time.monotonic()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -32,6 +33,7 @@ from dialbench.text import vectors as word_vectors
 from dialbench.text.tokenizer import tokenizer as find_tokenizer
 from dialbench.text.vectors import Vectors
 
+_log = logging.getLogger(__name__)
 LEAST_TOKENS = 100_000
 """Vectors of less text make any two responses nearly equal (docs/metrics.md)."""
 
@@ -89,6 +91,8 @@ def build_metrics(
     needed = registry.resources(names)
     _require_present(options, needed)
     found = {resource: _FINDERS[resource](search) for resource in needed}
+    for resource, one in found.items():
+        _log.info("%s: %s", resource.name, one.missing or "present")
     settings = MetricSettings(options.tokenizer, options.denominator, options.vocabulary, found)
     return registry.create(names, settings)
 

@@ -378,6 +378,33 @@ def test_only_systems_that_are_shown_are_searched(browser, plain):
     assert browser.run(labels) is False
 
 
+def test_systems_are_chosen_for_tables_and_conversations_at_once(browser, plain):
+    browser.open(plain)
+    shown_rows = (
+        "[...document.querySelectorAll('table.dialbench tbody tr')]"
+        ".filter((row) => !row.hidden).map((row) => row.cells[0].innerText)"
+    )
+    assert text_of(browser, "#chosen") == "all 4"
+    click(browser, "#systems label:nth-child(3) input")
+    assert browser.run(shown_rows) == ["beta", "alpha", "oracle"]
+    assert text_of(browser, "#chosen") == "3 of 4"
+    click(browser, "#none")
+    assert browser.run(shown_rows) == []
+    assert browser.run("document.querySelectorAll('.conversation tbody tr').length") == 0
+    click(browser, "#every")
+    assert browser.run(shown_rows) == ["beta", "alpha", "gamma", "oracle"]
+
+
+def test_systems_that_respond_the_same_share_a_row(browser, make_page):
+    texts = {name: ["the same"] * CONTEXTS for name in ("a", "b", "c", "d")}
+    browser.open(make_page(texts | {"other": ["another"] * CONTEXTS}))
+    rows = browser.run(
+        "[...document.querySelector('.conversation tbody').rows]"
+        ".map((row) => [row.cells[0].textContent, row.cells[1].textContent])"
+    )
+    assert rows == [["4 systemsabcd", "the same"], ["other", "another"]]
+
+
 @pytest.mark.parametrize(
     ("name", "matches"),
     [
@@ -426,7 +453,7 @@ def test_values_stand_beside_each_answer(browser, plain):
         ".map((row) => [...row.cells].map((cell) => cell.innerText))"
     )
     assert rows[1] == ["alpha", "all agree on 7", "0", "−0.50"]
-    assert rows[0] == ["beta", "all agree on 7", "0", "0.00"]
+    assert rows[0] == ["beta\ngamma\noracle", "all agree on 7", "0", "0.00"]
 
 
 @pytest.mark.parametrize("dark", [False, True])

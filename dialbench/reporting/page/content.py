@@ -85,7 +85,7 @@ def findings(table: Table) -> list[Finding]:
         best = [label for label, cell in cells.items() if cell.best]
         if best:
             others = {label: cell for label, cell in cells.items() if not cell.best}
-            outcome = clean(", ".join(best)), clean(_verdict(others, table.baseline))
+            outcome = clean(_named(best)), clean(_verdict(others, table.baseline))
             value = number(cells[best[0]].value, column)
             outcomes.setdefault(outcome, []).append(f"{clean(column.title)} {value}")
     return [Finding(best, tuple(values), verdict) for (best, verdict), values in outcomes.items()]
@@ -111,6 +111,10 @@ def licence(corpus: str, *, texts: bool) -> str:
         return f"{corpus_card.title}: {corpus_card.licence}; {_PUBLIC}."
     advice = f": {_LEAVE_OUT}" if texts else ""
     return f"{corpus_card.title}: {corpus_card.licence}; {_CLOSED}{advice}."
+
+
+def _named(best: Sequence[str]) -> str:
+    return ", ".join(best) if len(best) <= _MAX_NAMED else f"{len(best)} rows tie"
 
 
 def _ranked(table: Table, column: Column) -> list[Row]:

@@ -36,6 +36,45 @@ function startTables() {
   all("table.dialbench").forEach(makeSortable);
 }
 
+// Systems
+
+const chosen = new Map(); // by label, whether it is shown
+
+function startSystems() {
+  addSystems(tableRows().map(labelOf));
+  find("#filter").hidden = chosen.size < 2;
+  find("#every").addEventListener("click", () => choose(() => true));
+  find("#none").addEventListener("click", () => choose(() => false));
+}
+
+const tableRows = () => all("#tables table.dialbench tbody tr");
+const labelOf = (row) => row.cells[0].textContent;
+
+function addSystems(labels) {
+  for (const label of labels.filter((label) => !chosen.has(label))) {
+    chosen.set(label, true);
+    const box = Object.assign(document.createElement("input"), { type: "checkbox", checked: true });
+    box.addEventListener("change", () => choose((name) => (name === label ? box.checked : chosen.get(name))));
+    find("#systems").append(make("label", "", box, " ", make("span", "label", label)));
+  }
+  showSystems();
+}
+
+function choose(test) {
+  for (const [number, label] of [...chosen.keys()].entries()) {
+    chosen.set(label, test(label));
+    all("#systems input")[number].checked = chosen.get(label);
+  }
+  showSystems();
+  if (testSet) refresh();
+}
+
+function showSystems() {
+  const count = [...chosen.values()].filter(Boolean).length;
+  find("#chosen").textContent = count === chosen.size ? `all ${count}` : `${count} of ${chosen.size}`;
+  for (const row of tableRows()) row.hidden = chosen.get(labelOf(row)) === false;
+}
+
 function makeSortable(table) {
   const original = [...table.tBodies[0].rows];
   const heads = [...[...table.tHead.rows].at(-1).cells];
@@ -120,12 +159,8 @@ async function startConversations() {
 async function openSet(script) {
   testSet = await unpack(script);
   testSet.lowered = { turns: lower(testSet.turns), systems: testSet.systems.map((system) => lower(system.texts)) };
-  const boxes = testSet.systems.map((system) => {
-    const box = Object.assign(document.createElement("input"), { type: "checkbox", checked: true });
-    box.addEventListener("change", refresh);
-    return make("label", "", box, " ", make("span", "label", system.label));
-  });
-  find("#systems").replaceChildren(...boxes);
+  addSystems(testSet.systems.map((system) => system.label));
+  find("#filter").hidden = chosen.size < 2;
   find("#filter-generic").hidden = metricIndex(GENERIC) < 0;
   find("#filter-contradiction").hidden = metricIndex(ENTAILMENT) < 0;
   refresh();
@@ -135,8 +170,8 @@ const lower = (texts) => texts.map((text) => text.toLowerCase());
 const metricIndex = (name) => testSet.measures.findIndex((known) => known.name === name);
 
 function visible() {
-  const boxes = all("#systems input");
-  return testSet.systems.map((_, number) => number).filter((number) => boxes[number].checked);
+  const numbers = testSet.systems.map((_, number) => number);
+  return numbers.filter((number) => chosen.get(testSet.systems[number].label));
 }
 
 function refresh() {
@@ -227,7 +262,7 @@ function card(number, systems, query) {
   const references = testSet.references[number].map((turn) =>
     make("p", "reference", make("span", "label", "Reference"), make("span", "text", ...marked(testSet.turns[turn], query))));
   const head = make("tr", "", column("System"), column("Response"), ...testSet.measures.map((metric) => column(metric.title)));
-  const rows = systems.map((index) => responseRow(testSet.systems[index], number, query));
+  const rows = sameResponses(systems, number).map((group) => responseRow(group, number, query));
   const table = make("table", "", make("thead", "", head), make("tbody", "", ...rows));
   return make("section", "conversation", make("h3", "", testSet.ids[number]),
     make("ol", "turns", ...turns), ...references, make("div", "wide", table));
@@ -239,8 +274,22 @@ function column(title) {
   return head;
 }
 
-function responseRow(system, number, query) {
-  const head = make("th", "label", system.label);
+// Systems that respond the same stand in one row.
+function sameResponses(systems, number) {
+  const groups = new Map();
+  for (const system of systems.map((index) => testSet.systems[index])) {
+    const values = system.values.map((column) => column?.[number] ?? null);
+    const key = JSON.stringify([system.texts[system.said[number]], values]);
+    groups.set(key, [...(groups.get(key) ?? []), system]);
+  }
+  return [...groups.values()];
+}
+
+const NAMED = 3;
+
+function responseRow(group, number, query) {
+  const [system] = group;
+  const head = make("th", "", ...names(group.map((one) => one.label)));
   head.scope = "row";
   const response = make("td", "response text", ...marked(system.texts[system.said[number]] || "(empty)", query));
   const values = testSet.measures.map((metric, index) => {
@@ -249,6 +298,12 @@ function responseRow(system, number, query) {
     return cell;
   });
   return make("tr", "", head, response, ...values);
+}
+
+function names(labels) {
+  const spans = labels.map((label) => make("span", "label", label));
+  if (labels.length <= NAMED) return spans;
+  return [make("details", "", make("summary", "", `${labels.length} systems`), ...spans)];
 }
 
 function shown(value, digits) {
@@ -270,4 +325,5 @@ function marked(text, query) {
 
 startTheme();
 startTables();
+startSystems();
 startConversations();
