@@ -42,6 +42,7 @@ def score(
     train: Split | str | Path | None = None,
     cache: Path | None = None,
     paired_with: str | Path | None = None,
+    progress: Progress | None = None,
     **options: Any,
 ) -> list[dict[str, Any]]:
     """Scores files of responses and returns plain values.
@@ -52,9 +53,10 @@ def score(
             split, the name of a corpus or a file of conversations.
         cache: folder for trained word vectors.
         paired_with: responses to the same contexts that every file is compared with.
+        progress: where to show how far it is.
         options: fields of `InputOptions` (references, contexts, column, corpus) and of
-            `ScoringOptions`, and `progress`, where to show how far it is. Without `metrics` those
-            of a run; those within contexts only where several responses to a context are given.
+            `ScoringOptions`. Without `metrics` those of a run; those within contexts only where
+            several responses to a context are given.
 
     Returns:
         For each file `{"system", "corpus", "dialbench", "metrics": {name: {"value", "signature",
@@ -69,7 +71,7 @@ def score(
     """
     named, chosen = sort_options(options, InputOptions, ScoringOptions)
     inputs = InputOptions(**named)
-    scoring = FileScoring.of(files, inputs, train, cache, paired_with, **chosen)
+    scoring = FileScoring.of(files, inputs, train, cache, paired_with, progress, **chosen)
     reports = [report_of(s.system, inputs.corpus, scoring.scores(s)) for s in scoring.systems]
     if base := scoring.base:
         for source, report in zip(scoring.systems, reports, strict=True):
