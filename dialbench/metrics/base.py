@@ -27,6 +27,9 @@ SHARE: Bounds = (0.0, 1.0)
 POSITIVE: Bounds = (0.0, math.inf)
 COSINE: Bounds = (-1.0, 1.0)
 
+REPEATS_FROM = 300
+"""`Metric.interval_from` of metrics that whole responses move a lot when they occur twice."""
+
 
 @dataclass(frozen=True)
 class Dense:
@@ -63,6 +66,9 @@ class Metric(ABC, Generic[S]):
         bounds: the lowest and highest value that is possible.
         interacting: whether what a response adds to the value depends on which others there are,
             as with different n-grams; the variance of such values needs a correction.
+        interval_from: the fewest responses of which an interval is told. The value of some
+            metrics comes from rare responses; whether a smaller set happens to hold as many as
+            usual, it cannot tell (docs/statistics.md, "Rare responses").
         choices: fields of `MetricSettings` that build it anew, for scoring its statistics.
         missing: what it would need but was not given; its value is NaN then, whatever the text.
         version: raised when a change of the code changes the value.
@@ -72,6 +78,7 @@ class Metric(ABC, Generic[S]):
     ordered: ClassVar[bool] = False
     bounds: ClassVar[Bounds] = (-math.inf, math.inf)
     interacting: ClassVar[bool] = False
+    interval_from: int = 0
     version: ClassVar[int] = 1
     missing: str = ""
 

@@ -37,6 +37,7 @@ class Cider(Metric[Paired]):
     """
 
     bounds = (0.0, 10.0)
+    interval_from = 220
 
     def __init__(self, tokenizer: str) -> None:
         super().__init__("cider", "cider-d|orders:1-4|sigma:6|df:references", tokenizer)

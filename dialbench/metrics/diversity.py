@@ -186,6 +186,8 @@ class IntraDistinct(MeanMetric):
             recipe += f"|denominator:{denominator}"
         super().__init__(f"intra-dist-{n}", recipe, tokenizer)
         self._n, self._denominator = n, denominator
+        if denominator == "ngrams":
+            self.interval_from = {1: 0, 2: 160}.get(n, 1000)
 
     def values(self, texts: Texts) -> NDArray[np.float64]:
         """(responses,) share of different n-grams in each response."""

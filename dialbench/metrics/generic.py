@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dialbench.metrics.base import SHARE, MeanMetric
+from dialbench.metrics.base import REPEATS_FROM, SHARE, MeanMetric
 from dialbench.metrics.frequencies import Frequencies, FrequencyMetric
 from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.ngrams import hashed_texts, once_per_group
@@ -73,6 +73,8 @@ def _letters(text: str) -> str:
 
 class _OfWholeResponses(FrequencyMetric):
     """A metric of how often each response occurs, token for token."""
+
+    interval_from = REPEATS_FROM
 
     def __init__(self, name: str, tokenizer: str) -> None:
         super().__init__(name, 1, f"{name}|unit:response", tokenizer)

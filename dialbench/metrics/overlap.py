@@ -51,6 +51,7 @@ class Bleu(SumMetric):
             recipe += f"|nrefs:var|case:{case}|eff:no|version:{SACREBLEU}"
         super().__init__(_NAMES[smoothing].format(n), recipe, tokenizer)
         self._n, self._smoothing = n, smoothing
+        self.interval_from = 200 if n == ORDERS else 0
         self._precisions = {"none": _plain, "exp": _exponential, "coco": _coco}[smoothing]
 
     def statistics(self, texts: Texts) -> Dense:
@@ -184,7 +185,7 @@ class RougeN(MeanMetric):
 
     def __init__(self, n: int, tokenizer: str) -> None:
         super().__init__(f"rouge-{n}", f"rouge-{n}|f:1|references:max", tokenizer)
-        self._n = n
+        self._n, self.interval_from = n, 150 if n > 1 else 0
 
     def values(self, texts: Texts) -> NDArray[np.float64]:
         """(responses,) F1 with the best reference."""

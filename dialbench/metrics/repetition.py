@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dialbench.metrics.base import Metric
+from dialbench.metrics.base import REPEATS_FROM, Metric
 from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.ngrams import distinct, ngram_counts, ngrams, renumber
 from dialbench.metrics.texts import Ragged, Texts
@@ -29,6 +29,7 @@ class CompressionRatio(Metric[Ragged]):
 
     ordered: ClassVar[bool] = True
     bounds: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    interval_from = REPEATS_FROM
 
     def __init__(self, tokenizer: str) -> None:
         recipe = f"compression-ratio|scope:joined|format:gzip|level:{_LEVEL}"
@@ -62,6 +63,7 @@ class NgramDiversity(Metric[Ragged]):
 
     ordered: ClassVar[bool] = True
     bounds: ClassVar[tuple[float, float]] = (0.0, 4.0)
+    interval_from = REPEATS_FROM
     _highest = 4
 
     def __init__(self, tokenizer: str) -> None:
@@ -101,6 +103,7 @@ class SelfRepetition(Metric[Ragged]):
     """
 
     bounds: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    interval_from = REPEATS_FROM
     _n = 4
 
     def __init__(self, tokenizer: str) -> None:

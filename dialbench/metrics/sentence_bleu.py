@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dialbench.metrics.base import POSITIVE, SHARE, MeanMetric, Metric
+from dialbench.metrics.base import POSITIVE, REPEATS_FROM, SHARE, MeanMetric, Metric
 from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.ngrams import ngram_counts, ngrams, occurrences, renumber
 from dialbench.metrics.overlap import NO_REFERENCES, ORDERS, bleu_counts
@@ -32,6 +32,7 @@ class BleuParlai(MeanMetric):
     """
 
     bounds = SHARE
+    interval_from = 800
 
     def __init__(self, tokenizer: str) -> None:
         super().__init__(
@@ -118,6 +119,7 @@ class SelfBleu(Metric[Ragged]):
 
     bounds = SHARE
     interacting = True
+    interval_from = REPEATS_FROM
 
     def __init__(self, tokenizer: str, n: int = ORDERS) -> None:
         name = "self-bleu" if n == ORDERS else f"self-bleu-{n}"

@@ -105,9 +105,11 @@ def _score(
     )
     if math.isnan(value):
         return score
+    enough = score.n >= metric.interval_from
     if per_response is not None:
-        interval = mean_interval(per_response, dialogues.numbers, metric.bounds)
-        score = replace(score, interval=interval)
+        if enough:
+            interval = mean_interval(per_response, dialogues.numbers, metric.bounds)
+            score = replace(score, interval=interval)
         if not comparable:
             return score
     together = dialogues.blocks if metric.ordered else dialogues.groups
@@ -124,5 +126,7 @@ def _score(
         shares=contributions.shares,
         joint=contributions.joint if len(contributions.joint) else None,
         tally=metric.tally(statistics, dialogues.numbers) if comparable else None,
-        interval=left_out.interval(metric.bounds) if per_response is None else score.interval,
+        interval=left_out.interval(metric.bounds)
+        if per_response is None and enough
+        else score.interval,
     )

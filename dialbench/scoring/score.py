@@ -23,7 +23,7 @@ from dialbench.scoring.paired import compared
 from dialbench.scoring.resources import build_metrics, usual_metrics
 from dialbench.scoring.sources import Files, Source, Sources
 
-STATISTICS = 2
+STATISTICS = 3
 """Raised when what is stored of scores for intervals and tests changes."""
 
 

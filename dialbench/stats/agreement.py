@@ -24,8 +24,8 @@ class Agreement:
     Attributes:
         value: 1 = always equal, 0 = as often as by chance; NaN where all judgements are equal, so
             that chance alone agrees.
-        interval: 95 % over items; None where it cannot be had, as where leaving out one item
-            leaves judgements that are all equal.
+        interval: 95 % over items, cut off at -1 and 1; None where it cannot be had, as where
+            leaving out one item leaves judgements that are all equal.
         observed: share of pairs of judgements on one item that are equal, in [0, 1].
         items: how many items it rests on.
     """
@@ -148,7 +148,9 @@ def _beyond_chance(sums: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _agreement(function: Function, sums: NDArray[np.float64]) -> Agreement:
     value = float(function(sums.sum(axis=0)))
-    return Agreement(value, jackknife_of_sums(function, sums), float(sums[:, 0].mean()), len(sums))
+    interval = jackknife_of_sums(function, sums)
+    inside = interval and (max(interval[0], -1.0), min(interval[1], 1.0))
+    return Agreement(value, inside, float(sums[:, 0].mean()), len(sums))
 
 
 def _ratio(part: Any, whole: Any) -> NDArray[np.float64]:

@@ -40,6 +40,7 @@ class ClusteredMean:
         degrees: of freedom of the variance (Bell and McCaffrey 2002); G - 1 for clusters of one
             size, near 1 where one cluster holds most of the values; 0 with fewer than two.
         skewness: of what clusters add to the mean; 0 where they do not differ.
+        kurtosis: of the same, in excess of the normal distribution's (see `excess_kurtosis`).
     """
 
     mean: float
@@ -48,6 +49,7 @@ class ClusteredMean:
     values: int
     degrees: float = 0.0
     skewness: float = 0.0
+    kurtosis: float = 0.0
 
     @classmethod
     def of(
@@ -82,8 +84,8 @@ class ClusteredMean:
             return cls(mean, np.nan, count, len(array))
         shares = np.unique(of, return_counts=True)[1] / len(array)
         variance = (residuals**2 / (1 - shares)).sum() / len(array) ** 2
-        degrees = effective_degrees(shares)
-        return cls(mean, float(variance), count, len(array), degrees, _skewness(residuals))
+        shape = effective_degrees(shares), skewness(residuals), excess_kurtosis(residuals)
+        return cls(mean, float(variance), count, len(array), *shape)
 
     @property
     def p(self) -> float:
@@ -122,10 +124,39 @@ def effective_degrees(shares: NDArray[np.float64]) -> float:
     return float(1 / ((shares**2).sum() + cross))
 
 
-def _skewness(residuals: NDArray[np.float64]) -> float:
+def tail_degrees(degrees: float, skewness: float, kurtosis: float, count: int) -> float:
+    """Degrees of freedom of the variance of a mean of values with longer tails than normal ones.
+
+    An estimated variance varies by 2 / degrees + kurtosis / count of its square (Satterthwaite
+    1946 matches it to a chi-squared one). What part of this goes with the mean, skewness^2, is
+    left out: intervals that are corrected for skewness account for it already.
+
+    Args:
+        degrees: those for normal values.
+        skewness: third standardised moment.
+        kurtosis: fourth one, less 3; below `skewness`^2 nothing changes.
+        count: how many values there are.
+    """
+    return 1 / (1 / degrees + max(kurtosis - skewness**2, 0.0) / (2 * count))
+
+
+def skewness(residuals: NDArray[np.float64]) -> float:
     """Third standardised moment of values of mean 0; 0 where they do not differ."""
     second = float((residuals**2).mean())
-    return float((residuals**3).mean() / second**1.5) if second else 0.0
+    return float(((residuals / np.sqrt(second)) ** 3).mean()) if second else 0.0
+
+
+def excess_kurtosis(residuals: NDArray[np.float64]) -> float:
+    """G2 of Joanes and Gill (1998) of values of mean 0, which expects 0 of normal values.
+
+    0 with fewer than four values, or where they do not differ.
+    """
+    count, second = len(residuals), float((residuals**2).mean())
+    if count < 4 or not second:
+        return 0.0
+    # Fourth powers of small values are out of range.
+    excess = float(((residuals / np.sqrt(second)) ** 4).mean()) - 3
+    return ((count + 1) * excess + 6) * (count - 1) / ((count - 2) * (count - 3))
 
 
 def matching(clusters: ArrayLike | None, n: int) -> NDArray[Any]:

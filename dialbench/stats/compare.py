@@ -25,6 +25,8 @@ from dialbench.stats.significance import mean_gap, welch_t, wilcoxon
 
 Formulas = Mapping[str, Callable[..., NDArray[np.float64]]]
 TRIALS = 10_000
+OVER_RUNS = "training runs"
+"""What the names of tests say that take training runs as random."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +51,12 @@ class Comparison:
         p: two-sided; None where nothing can be tested.
         test: what `p` comes from, in words.
         dialogues: how many there are.
-        effect: Cohen's d; None for metrics of a whole set, like all below.
+        effect: Cohen's d; None for metrics of a whole set, like all below. They are over the
+            contexts in which both systems have a value.
         superiority: share of contexts it does better on (greater value), ties half.
         wilcoxon: p of the signed-rank test over dialogues.
         needed: dialogues for which the t-test would find this difference at 5 % with a chance
-            of 80 %.
+            of 80 %; None also where one system lacks values that the other has.
     """
 
     difference: Estimate
@@ -78,7 +81,8 @@ def difference_test(
     Several training runs of either: both other runs and other dialogues are random. One run of
     each: the t-test over dialogues for means over responses, approximate randomisation for
     functions of counts, the jackknife's t-test for what is left. All of them test the printed
-    difference on the whole set.
+    difference on the whole set. Where only the t-test over responses that both systems have a
+    value for is left, it counts if that difference has the sign of the printed one.
 
     Args:
         ours: the scores of a system, one a training run, at least one.
@@ -94,8 +98,8 @@ def difference_test(
     paired = _over_responses(one, other)
     if paired is not None and _of_the_same_responses(one, other):
         return paired
-    # A mean over other responses than those that both have may differ the other way.
-    return _by_swaps(one.tally, other.tally, formulas) or _by_jackknife(one, other) or paired
+    whole = _by_swaps(one.tally, other.tally, formulas) or _by_jackknife(one, other)
+    return whole or (paired if paired and _same_sign(one, other) else None)
 
 
 def compare(
@@ -120,15 +124,16 @@ def compare(
     if max(len(ours), len(base)) > 1 or a is None or b is None or of is None:
         dialogues = 0 if of is None else len(np.unique(of))
         return Comparison(_gap_of_means(ours, base), p, name, dialogues)
+    same = _of_the_same_responses(one, other)
     return Comparison(
-        mean_difference(a, b, of),
+        mean_difference(a, b, of) if same else _gap_of_means(ours, base),
         p,
         name,
         len(np.unique(of[~np.isnan(a - b)])),
         standardised_difference(a, b, of, seed=seed),
         superiority(a, b, of),
         wilcoxon(a, b, of),
-        dialogues_needed(a, b, of),
+        dialogues_needed(a, b, of) if same else None,
     )
 
 
@@ -159,8 +164,16 @@ def _over_responses(ours: Score, base: Score) -> Test | None:
 
 
 def _of_the_same_responses(ours: Score, base: Score) -> bool:
-    gaps = [score.per_response for score in (ours, base) if score.per_response is not None]
-    return not (np.isnan(gaps[0]) != np.isnan(gaps[1])).any()
+    missing = [np.isnan(s.per_response) for s in (ours, base) if s.per_response is not None]
+    return not (missing[0] != missing[1]).any()
+
+
+def _same_sign(ours: Score, base: Score) -> bool:
+    """Whether the means over the responses that both have differ as the printed ones do."""
+    if ours.per_response is None or base.per_response is None:
+        return False
+    common = mean_gap(ours.per_response, base.per_response).mean
+    return bool(common * gap(ours.value, base.value) >= 0)
 
 
 def _by_swaps(ours: Tally | None, base: Tally | None, formulas: Formulas) -> Test | None:
@@ -194,11 +207,12 @@ def _by_jackknife(ours: Score, base: Score) -> Test | None:
 def _over_runs(ours: Sequence[Score], base: Sequence[Score]) -> Test | None:
     crossed = _jackknifed(ours, base)
     if crossed is not None and not math.isnan(crossed.variance):
-        return Test(crossed.p, "t-test over training runs and dialogues, both taken as random")
+        return Test(crossed.p, f"t-test over {OVER_RUNS} and dialogues, both taken as random")
     if min(len(ours), len(base)) < 2:
         return None
     p = welch_t(*([score.value for score in side] for side in (ours, base)))
-    return Test(p, "Welch's t-test over training runs, conservative with two or three")
+    test = Test(p, f"Welch's t-test over {OVER_RUNS}, conservative with two or three")
+    return None if math.isnan(p) else test
 
 
 def _jackknifed(ours: Sequence[Score], base: Sequence[Score]) -> Crossed | None:

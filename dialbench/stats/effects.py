@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dialbench.stats.clusters import ClusteredMean, Estimate, matching, sums_by
+from dialbench.stats.clusters import FEWEST_DEGREES, ClusteredMean, Estimate, matching, sums_by
 from dialbench.stats.rounding import deviations, settled, size
 from dialbench.stats.significance import differences, mean_gap
 from dialbench.stats.sums import bca
@@ -35,7 +35,7 @@ def standardised_difference(
 
     The standard deviation is that of values, not of differences (d_av of Lakens 2013), so that
     the size does not depend on how alike the two systems are. NaN where neither varies. The
-    interval is a BCa bootstrap over dialogues.
+    interval is a BCa bootstrap over dialogues; None where they are too few or too unequal to tell.
 
     Args:
         a: (n,) values of one system.
@@ -54,7 +54,9 @@ def standardised_difference(
         centred = deviations(np.asarray(values, dtype=np.float64)[there])
         columns += [centred, centred**2]
     sums = sums_by(matching(dialogues, len(there))[there], np.stack(columns, axis=1))
-    return Estimate(float(_cohens_d(sums.sum(axis=0))), bca(_cohens_d, sums, resamples, seed))
+    enough = mean_gap(a, b, dialogues).degrees >= FEWEST_DEGREES
+    interval = bca(_cohens_d, sums, resamples, seed) if enough else None
+    return Estimate(float(_cohens_d(sums.sum(axis=0))), interval)
 
 
 def superiority(a: ArrayLike, b: ArrayLike, dialogues: ArrayLike | None = None) -> Estimate:

@@ -16,9 +16,13 @@ from dialbench.stats.clusters import (
     ClusteredMean,
     Interval,
     effective_degrees,
+    excess_kurtosis,
     matching,
+    skewness,
     sums_by,
+    tail_degrees,
 )
+from dialbench.stats.rounding import settled
 from dialbench.stats.verdicts import share_of
 
 # Not bound to a protocol: no array type says that indexing it gives its own type.
@@ -41,8 +45,9 @@ def mean_interval(
     """95 % interval of a mean over responses, were other dialogues drawn.
 
     Student's t over dialogues with the correction for skewed values of Hall (1992, "On the
-    removal of skewness by transformation", eq. 2.2), cut off at the bounds. Of values that are
-    all one bound or the other, Wilson's, for as many as would be as sure if independent.
+    removal of skewness by transformation", eq. 2.2) and `tail_degrees`, cut off at the bounds. Of
+    values that are all one bound or the other, Wilson's, for as many as would be as sure if
+    independent.
 
     Args:
         values: (responses,) numbers; NaN are left out.
@@ -61,7 +66,8 @@ def mean_interval(
         return _of_share(array, dialogues, bounds)
     if not mean.variance or _carried_by(array, dialogues, bounds) < _FEWEST_CARRIERS:
         return None
-    reach = float(student.ppf(0.975, mean.degrees))
+    degrees = tail_degrees(mean.degrees, mean.skewness, mean.kurtosis, mean.clusters)
+    reach = float(student.ppf(0.975, degrees))
     ends = (_unskewed(quantile, mean.skewness, mean.clusters) for quantile in (reach, -reach))
     low, high = (mean.mean - end * np.sqrt(mean.variance) for end in ends)
     return max(float(low), bounds[0]), min(float(high), bounds[1])
@@ -118,19 +124,26 @@ class PseudoValues:
 
     @property
     def variance(self) -> float:
-        """Of the value, if other groups had been drawn (Busing and others 1999, eq. 10).
+        """Of the value, if other groups had been drawn: CR2, as `ClusteredMean` has it.
+
+        For groups of one size that of Busing and others (1999, eq. 10), who take a group to
+        vary by as much less as it is larger; the responses of a dialogue do not.
 
         What two groups contribute together moves the value when either is left out. The
         jackknife counts that twice (Efron and Stein 1981, eq. 4.2, here for groups of any
         size). Half of what some of the pairs show of it is taken off: where three groups and
         more hold something in common, as n-grams do, the whole would be too much.
         """
-        centre = (self.shares * self.parts).sum()
-        squares = self.shares / (1 - self.shares) * (self.parts - centre) ** 2
-        variance = float(squares.sum() / len(self.parts))
+        variance = float((self._residuals**2 / (1 - self.shares)).sum())
         if not len(self.joint):
             return variance
         return max(variance - self._counted_twice / 2, _LEAST_LEFT * variance)
+
+    @property
+    def _residuals(self) -> NDArray[np.float64]:
+        weighted = self.shares * self.parts
+        centre = self.shares * weighted.sum()
+        return settled(weighted - centre, np.abs(weighted) + np.abs(centre))
 
     @property
     def _counted_twice(self) -> float:
@@ -147,6 +160,13 @@ class PseudoValues:
     def degrees(self) -> float:
         """Of freedom of the variance; 0 with fewer than two groups."""
         return effective_degrees(self.shares) if len(self.shares) > 1 else 0.0
+
+    @property
+    def interval_degrees(self) -> float:
+        """Of freedom of the interval of a value on a scale where it is not skewed."""
+        residuals = self._residuals
+        shape = skewness(residuals), excess_kurtosis(residuals)
+        return tail_degrees(self.degrees, *shape, len(residuals))
 
 
 @dataclass(frozen=True)
@@ -233,7 +253,8 @@ class Jackknife:
         pseudo_values = moved.pseudo_values
         if pseudo_values.degrees < FEWEST_DEGREES or not pseudo_values.variance:
             return None
-        reach = float(student.ppf(0.975, pseudo_values.degrees)) * math.sqrt(pseudo_values.variance)
+        quantile = float(student.ppf(0.975, pseudo_values.interval_degrees))
+        reach = quantile * math.sqrt(pseudo_values.variance)
         return scale.back(moved.value - reach), scale.back(moved.value + reach)
 
 

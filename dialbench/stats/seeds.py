@@ -47,6 +47,9 @@ class Crossed:
         """Two-sided p of a value of 0; 1 where the variance is not known."""
         if math.isnan(self.variance):
             return 1.0
+        if not self.variance and self.value:
+            # As `ClusteredMean.p`: so many groups that say the same are not endlessly many.
+            return math.pow(2.0, -self.group_degrees)
         by_runs = two_sided(self.value, self.variance, self.run_degrees)
         by_groups = two_sided(self.value, self.variance, self.group_degrees)
         return self.of_runs * by_runs + (1 - self.of_runs) * by_groups

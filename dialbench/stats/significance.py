@@ -70,7 +70,8 @@ def differences(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
 def welch_t(a: ArrayLike, b: ArrayLike) -> float:
     """Two-sided p of Welch's t-test, for values that do not pair up (training seeds).
 
-    NaN are left out. Fewer than two values on a side give 1, as does no difference at all.
+    NaN are left out. Fewer than two values on a side give 1, as does no difference at all. NaN
+    where neither side varies, so that nothing says how far other values would lie.
     """
     first, second = (ClusteredMean.of(values) for values in (a, b))
     if min(first.values, second.values) < 2:
@@ -78,7 +79,7 @@ def welch_t(a: ArrayLike, b: ArrayLike) -> float:
     difference, parts = gap(first.mean, second.mean), np.array([first.variance, second.variance])
     variance = parts.sum()
     if not variance:
-        return two_sided(difference, 0.0, 1)
+        return math.nan if difference else 1.0
     shares = parts / variance
     degrees = 1 / (shares**2 / [first.values - 1, second.values - 1]).sum()
     return two_sided(difference, variance, degrees)

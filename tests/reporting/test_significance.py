@@ -167,8 +167,13 @@ def test_training_runs_have_a_mean_a_deviation_and_an_interval_for_both_chances(
     assert several.value == pytest.approx(0.3)
     assert several.deviation == pytest.approx(math.sqrt(2 * 0.1**2))
     assert one.deviation is None
-    assert several.interval[0] < 0.2 < 0.4 < several.interval[1]
-    assert sample(0.3, seeds=[0.2, 0.4]).interval is None
+    several = Sample.of([replace(score, interval=(0.2, 0.4)) for score in several.scores])
+    low, high = several.interval()
+    assert low < 0 < 0.2 < 0.4 < 1 < high
+    assert several.interval((0.0, 1.0)) == (0.0, 1.0)
+    one_without = Sample((*several.scores, replace(several.scores[0], interval=None)))
+    assert one_without.interval() is None
+    assert sample(0.3, seeds=[0.2, 0.4]).interval() is None
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0, -1.0, math.nan])

@@ -351,7 +351,8 @@ def test_a_system_that_repeats_itself_is_not_the_best_of_anything(build_one, res
     assert table.notes[:3] == (
         "a gave one response to all 300 contexts.",
         "b gave 14 different responses to 300 contexts.",
-        "Systems with fewer than 5 % different responses are not marked best.",
+        "Systems with one response to all contexts, or with fewer than 5 % different ones, "
+        "are not marked best.",
     )
     assert not notes_with(table, "panel gave")
 
@@ -368,12 +369,49 @@ def test_one_seed_that_repeats_itself_is_enough_and_is_named(build_one, result, 
     assert table.notes[0] == "a (seeds 1, 3) gave one response to all 300 contexts."
 
 
-def test_few_responses_cannot_show_that_a_system_repeats_itself(build_one, result, score):
+@pytest.mark.parametrize(("contexts", "noted"), [(4, False), (5, True), (20, True)])
+def test_one_response_to_few_contexts_counts_from_five_on(
+    build_one, result, score, contexts, noted
+):
     table = build_one(
-        result("a", repeating(score, 1, 0.9, n=19)), result("b", repeating(score, 9, 0.1, n=19))
+        result("a", repeating(score, 1, 0.9, n=contexts)),
+        result("b", repeating(score, 2, 0.1, n=contexts)),
+    )
+    assert table.rows[0].cells["m"].best != noted
+    assert bool(notes_with(table, f"a gave one response to all {contexts} contexts.")) == noted
+
+
+def test_two_responses_to_few_contexts_are_no_repetition(build_one, result, score):
+    table = build_one(
+        result("a", repeating(score, 2, 0.9, n=19)), result("b", repeating(score, 9, 0.1, n=19))
     )
     assert table.rows[0].cells["m"].best
     assert not notes_with(table, "gave")
+
+
+def test_responses_without_dialogues_of_several_are_told(build_one, result, score):
+    def rows(dialogues):
+        values = np.random.default_rng(3).normal(size=(2, 20))
+        return (
+            result(name, {"m": score(v.mean(), per_response=v, dialogues=np.array(dialogues))})
+            for name, v in zip("ab", values, strict=True)
+        )
+
+    alone = "Every response is taken as a dialogue of its own"
+    assert notes_with(build_one(*rows(np.arange(20.0))), alone)
+    assert not notes_with(build_one(*rows(np.arange(20.0) // 2)), alone)
+
+
+def test_tests_of_single_runs_among_several_are_told(build_one, result, score):
+    def run(name, seed):
+        # c is the best, whichever run of the others it is compared with.
+        values = np.random.default_rng(seed).normal(ord(name), 0.1, size=20)
+        parts = {"parts": values, "shares": np.full(20, 0.05)}
+        return result(name, {"m": score(values.mean(), per_response=values, **parts)}, seed=seed)
+
+    mixed = "Tests that are not over training runs generalise to new conversations only."
+    assert mixed in build_one(run("a", 1), run("a", 2), run("b", 3), run("c", 4)).notes
+    assert mixed not in build_one(run("a", 1), run("a", 2), run("b", 3)).notes
 
 
 def test_metrics_that_saturate_are_not_ranked(build_one, result, score):

@@ -178,3 +178,9 @@ def test_coverage(coefficient):
         low, high = coefficient(judged(generator, 80, 3)).interval
         held += low <= true <= high
     assert 0.93 <= held / trials <= 0.97
+
+
+@pytest.mark.parametrize("coefficient", ALL)
+def test_an_interval_stays_between_its_ends(coefficient):
+    # The t-interval of nine agreements of ten ends above 1.
+    assert coefficient([[1, 1], [2, 2]] * 4 + [[1, 1], [1, 2]]).interval[1] == 1.0

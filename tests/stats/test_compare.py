@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -88,12 +89,20 @@ def test_means_over_other_responses_are_tested_as_they_are_printed():
     a[:30], b[30:] = np.nan, np.nan
     a[30:] = 0.2
     a[0], b[0] = 0.9, 0.8
-    parts = [np.full(20, x) + rng(5).normal(scale=0.01, size=20) for x in (0.21, 0.5)]
+    parts = [rng(seed).normal(x, 0.01, size=20) for seed, x in ((5, 0.21), (6, 0.5))]
     ours, base = (
         Score(p.mean(), 60, "m", x, DIALOGUES, parts=p, shares=np.full(20, 0.05))
         for x, p in zip((a, b), parts, strict=True)
     )
     assert difference_test([ours], [base], {}).name.startswith("jackknife")
+    compared = compare([ours], [base], {})
+    assert compared.difference.value == pytest.approx(ours.value - base.value)
+    assert compared.difference.interval[1] < 0
+    assert compared.superiority.value == 1
+    assert compared.needed is None
+    # With the shared contexts alone to test, p would be of a difference of the other sign.
+    alone = [replace(score, parts=None, shares=None) for score in (ours, base)]
+    assert difference_test(alone[:1], alone[1:], {}) is None
 
 
 def test_several_runs_are_tested_over_runs_and_dialogues():

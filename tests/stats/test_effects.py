@@ -109,3 +109,11 @@ def test_coverage_of_superiority_within_dialogues():
         low, high = superiority(gaps, np.zeros(400), dialogue).interval
         held += low <= true <= high
     assert 0.93 <= held / trials <= 0.97
+
+
+@pytest.mark.parametrize("dialogues", [2, 7])
+def test_no_interval_of_few_dialogues(dialogues):
+    a, b = rng(3).normal(size=(2, 4 * dialogues))
+    actual = standardised_difference(a, b, np.arange(4 * dialogues) // 4)
+    assert np.isfinite(actual.value)
+    assert actual.interval is None

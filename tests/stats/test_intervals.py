@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dialbench.stats.clusters import ClusteredMean
 from dialbench.stats.folds import groups
 from dialbench.stats.intervals import Jackknife, PseudoValues, mean_interval
 
@@ -35,17 +36,17 @@ def total(values):
     return float(np.sum(values))
 
 
-# The jackknife
+# The jackknife. The t-interval is that of values without long tails.
 
 
 def test_on_single_values_it_is_the_t_interval_of_the_mean():
-    values = rng(0).exponential(size=30)
+    values = rng(0).random(30)
     expected = stats.t.interval(0.95, 29, values.mean(), stats.sem(values))
     assert left_out(mean, values, np.arange(30)).interval() == pytest.approx(expected, rel=1e-12)
 
 
 def test_on_equal_groups_it_is_the_t_interval_of_the_group_means():
-    values = rng(1).normal(size=60)
+    values = rng(1).random(20).repeat(3) + 0.1 * rng(2).random(60)
     means = values.reshape(20, 3).mean(axis=1)
     expected = stats.t.interval(0.95, 19, means.mean(), stats.sem(means))
     actual = left_out(mean, values, np.repeat(np.arange(20), 3)).interval()
@@ -59,6 +60,26 @@ def test_pseudo_values_of_unequal_groups_by_hand():
     actual = left_out(mean, [0.0, 4.0, 8.0], [0, 1, 1]).pseudo_values
     assert actual.parts == pytest.approx([0, 6])
     assert actual.variance == pytest.approx(8)
+
+
+def test_of_a_mean_it_has_the_variance_of_the_mean_over_clusters():
+    """Unequal groups that are alike inside: a large one moves the mean by all of its weight."""
+    parts = np.repeat(np.arange(12), np.arange(1, 13))
+    values = rng(20).normal(size=12)[parts]
+    expected = ClusteredMean.of(values, parts).variance
+    assert left_out(mean, values, parts).pseudo_values.variance == pytest.approx(expected)
+
+
+def test_its_degrees_count_the_tails_of_the_groups():
+    # Residuals +-1 (9 each) and +-3 (1 each), sum of squares 36, of fourth powers 180.
+    values = np.repeat([1.0, -1.0, 3.0, -3.0], [9, 9, 1, 1])
+    excess = (180 / 20) / (36 / 20) ** 2 - 3
+    kurtosis = (21 * excess + 6) * 19 / (18 * 17)
+    assert kurtosis == pytest.approx(stats.kurtosis(values, bias=False))
+    degrees = 1 / (1 / 19 + kurtosis / 40)
+    expected = stats.t.interval(0.95, degrees, 0, stats.sem(values))
+    assert left_out(mean, values, np.arange(20)).interval() == pytest.approx(expected)
+    assert mean_interval(values) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("value", [0.0, 0.25, 1.0])

@@ -108,3 +108,11 @@ def test_a_test_that_forgets_the_runs_would_call_equal_systems_different():
         means = [np.mean([each.parts for each in side], axis=0) for side in (a, b)]
         wrong += stats.ttest_rel(*means).pvalue < 0.05
     assert wrong > 90
+
+
+def test_groups_that_all_say_the_same_are_not_endlessly_many():
+    runs = [
+        [PseudoValues(value, np.full(20, value), np.full(20, 0.05)) for _ in range(2)]
+        for value in (0.3, 0.1)
+    ]
+    assert difference_over_seeds(*runs).p == pytest.approx(2.0**-19)

@@ -192,16 +192,16 @@ def test_welch_t_with_one_side_constant_is_that_of_scipy():
 
 @pytest.mark.parametrize(
     ("a", "b", "p"),
-    [([1.0], [2.0, 3.0], 1.0), ([], [], 1.0), ([2, 2], [2, 2, 2], 1.0), ([2, 2], [3, 3], 0.0)],
+    [([1.0], [2.0, 3.0], 1.0), ([], [], 1.0), ([2, 2], [2, 2, 2], 1.0), ([2, 2], [3, 3], np.nan)],
 )
 def test_welch_t_at_its_edges(a, b, p):
-    assert welch_t(a, b) == p
+    assert welch_t(a, b) == pytest.approx(p, nan_ok=True)
 
 
 @pytest.mark.parametrize(("x", "m"), [(0.1, 2), (0.1, 6), (0.3, 11)])
 def test_welch_t_does_not_test_rounding(x, m):
     assert welch_t([x] * 3, [x] * m) == 1.0
-    assert welch_t([x] * 3, [2 * x] * m) == 0.0
+    assert np.isnan(welch_t([x] * 3, [2 * x] * m))
 
 
 def test_holm_leaves_out_what_was_not_tested():

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import dialbench
 from dialbench.errors import UnknownName
+from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.registry import declared
 from dialbench.records import Cell, Column, Row, Table
 from dialbench.reporting.tables.rows import split_title
@@ -26,6 +28,12 @@ def column_of(metric: str) -> Column:
         group=info.group,
         unranked=info.unranked,
     )
+
+
+def bounds_of(metric: str) -> tuple[float, float]:
+    """The lowest and highest value of a metric; infinite where none are declared."""
+    info = declared(metric)
+    return info.kind.bounds if isinstance(info, MetricInfo) else (-math.inf, math.inf)
 
 
 def has_value(table: Table, column: Column) -> bool:

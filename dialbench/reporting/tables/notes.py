@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
+
 from dialbench.records import Column, Result, Table
 from dialbench.reporting.tables.rows import MIN_DIFFERENT, SeedGroup, repetition_note
 from dialbench.reporting.tables.significance import Marks, Rules
 from dialbench.reporting.tables.text_table import number, signatures
+from dialbench.stats.compare import OVER_RUNS
 
 
 def notes(
@@ -53,8 +56,8 @@ def repetition_notes(groups: Sequence[SeedGroup]) -> Iterator[str]:
             yield repetition_note(_label_with_seeds(group, results), different, contexts)
     if repetitive:
         yield (
-            f"Systems with fewer than {100 * MIN_DIFFERENT:g} % different responses are not "
-            "marked best."
+            "Systems with one response to all contexts, or with fewer than "
+            f"{100 * MIN_DIFFERENT:g} % different ones, are not marked best."
         )
 
 
@@ -123,6 +126,20 @@ def test_notes(
         yield f"{', '.join(titles)}: {test}."
     if tests and all(len(group.done) < 2 for group in groups if group.ranked):
         yield "Tests generalise to new conversations, not to new training runs."
+    elif not all(OVER_RUNS in test for test in tests):
+        yield f"Tests that are not over {OVER_RUNS} generalise to new conversations only."
+    if tests and _each_response_alone(groups):
+        yield (
+            "Every response is taken as a dialogue of its own; where several belong to one, "
+            "p is too small."
+        )
+
+
+def _each_response_alone(groups: Sequence[SeedGroup]) -> bool:
+    """Whether the dialogues are known, and none of them holds two responses."""
+    scores = (s for group in groups for result in group.done for s in result.scores.values())
+    dialogues = next((score.dialogues for score in scores if score.dialogues is not None), None)
+    return dialogues is not None and len(np.unique(dialogues)) == len(dialogues)
 
 
 def _untested(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dialbench.errors import InputError
 from dialbench.records import Cell, Column, Result, Row, Score, Table
 from dialbench.reporting.options import ReportOptions
-from dialbench.reporting.tables.columns import choose_columns, column_of
+from dialbench.reporting.tables.columns import bounds_of, choose_columns, column_of
 from dialbench.reporting.tables.notes import notes, test_notes
 from dialbench.reporting.tables.rows import SeedGroup, choose_rows, row_named, seed_groups
 from dialbench.reporting.tables.significance import Marks, Rules, Sample, mark
@@ -132,7 +132,7 @@ class _SignatureColumn:
         sample = Sample.of(scores)
         return Cell(
             value=sample.value,
-            interval=sample.interval,
+            interval=sample.interval(bounds_of(self.metric)),
             deviation=sample.deviation,
             best=row in marks.best,
             second=row in marks.second,

@@ -56,12 +56,17 @@ class SeedGroup:
 
 MIN_DIFFERENT = 0.05
 """The share of different responses below which a row is never best."""
-_MIN_RESPONSES = 20  # of fewer, that share is less than one response
+_MIN_RESPONSES = 5  # fewer short responses may well be equal by chance
 
 
 def is_repetitive(different: float, contexts: int) -> bool:
-    """Whether this share of different responses means nearly the same one to every context."""
-    return contexts >= _MIN_RESPONSES and different < MIN_DIFFERENT
+    """Whether this share of different responses means nearly the same one to every context.
+
+    Of twenty contexts and fewer no share lies below `MIN_DIFFERENT`: there a single response to
+    all of them counts.
+    """
+    single = round(different * contexts) == 1
+    return contexts >= _MIN_RESPONSES and (single or different < MIN_DIFFERENT)
 
 
 def repetition_note(label: str, different: float, contexts: int) -> str:

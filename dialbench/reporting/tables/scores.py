@@ -20,14 +20,14 @@ def comparison_of(system: str, base: str, compared: Mapping[str, Mapping[str, An
     """
     differences = {column_of(name).title: values for name, values in compared.items()}
     rows = [Row(title, _differences(values)) for title, values in differences.items()]
-    tests = dict.fromkeys(values["test"] for values in differences.values())
+    tests = dict.fromkeys(values["test"] for values in differences.values() if values["test"])
     reasons = (
         f"{title}: {values['reason']}"
         for title, values in differences.items()
         if "reason" in values
     )
     notes = (
-        f"p: {'; '.join(tests)}; not corrected for several comparisons.",
+        *([f"p: {'; '.join(tests)}; not corrected for several comparisons."] if tests else []),
         "d: Cohen's d. Better: share of contexts with the greater value, ties counted half.",
         "Needed: dialogues to detect this difference at the 5 % level with a power of 80 %.",
         *reasons,

@@ -13,7 +13,9 @@ from dialbench.metrics.formulas import FORMULAS
 from dialbench.records import Column, Score
 from dialbench.reporting.defaults import DEFAULT_ALPHA
 from dialbench.reporting.options import Correction, ReportOptions
+from dialbench.stats.clusters import Interval
 from dialbench.stats.compare import Test, difference_test, pseudo_values
+from dialbench.stats.intervals import UNBOUNDED, Bounds
 from dialbench.stats.seeds import over_seeds
 from dialbench.stats.significance import holm
 
@@ -82,13 +84,18 @@ class Sample:
             return None
         return float(np.std([score.value for score in self.scores], ddof=1))
 
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """95 % interval of the value: over other dialogues, and other runs where there are some."""
+    def interval(self, bounds: Bounds = UNBOUNDED) -> Interval | None:
+        """95 % interval of the value: over other dialogues, and other runs where there are some.
+
+        Cut off at the bounds; None where one of several runs has none.
+        """
         if len(self.scores) == 1:
             return self.scores[0].interval
+        if any(score.interval is None for score in self.scores):
+            return None
         runs = [values for score in self.scores if (values := pseudo_values(score)) is not None]
-        return over_seeds(runs).interval if len(runs) == len(self.scores) else None
+        interval = over_seeds(runs).interval if len(runs) == len(self.scores) else None
+        return interval and (max(interval[0], bounds[0]), min(interval[1], bounds[1]))
 
 
 @dataclass(frozen=True)
