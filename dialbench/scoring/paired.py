@@ -118,7 +118,7 @@ def _difference(ours: _Side, base: _Side) -> dict[str, Any]:
         result |= {"p": None, "wilcoxon": None}
         result["reason"] = _missing_reason(ours, base)
     elif result["p"] is None:
-        result["reason"] = "the metric says nothing of parts of a set, which tests need"
+        result["reason"] = "too few parts of the set have a value in both, which tests need"
     return result
 
 

@@ -18,7 +18,8 @@ NAMES += ("self-repetition", "cider", "bleu-parlai", "bleu-4", "rouge-2", "intra
 def responses(count):
     """Short responses of few words, some of them repeated and some like their reference."""
     generator = np.random.default_rng(1)
-    texts = [" ".join(generator.choice(WORDS, 6)) for _ in range(count)]
+    lengths = generator.integers(4, 9, count)
+    texts = [" ".join(generator.choice(WORDS, length)) for length in lengths]
     for number, text in enumerate(texts):
         response = texts[generator.integers(count)] if number % 4 else text
         yield Example(str(number), str(number), ("hi",), (text,)), response

@@ -474,7 +474,8 @@ class TestPaired:
         )
         (report,) = score([ours], metrics=["intra-dist-1"], paired_with=theirs)
         actual = report["compared"]["intra-dist-1"]
-        assert (actual["p"], actual["reason"]) == (None, "no example has a value in both")
+        assert (actual["difference"], actual["p"]) == ({"value": 0.0, "interval": None}, None)
+        assert actual["reason"] == "too few parts of the set have a value in both, which tests need"
 
     def test_a_metric_that_parts_of_a_set_do_not_have_says_why_there_is_no_test(
         self, tmp_path, monkeypatch
