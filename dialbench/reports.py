@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dialbench.adapter import Progress
+from dialbench.errors import InputError, UnknownName
 from dialbench.records import Result, Table
 from dialbench.reporting.options import ReportOptions, require_own_table
 from dialbench.running.plan import comparison_key
 from dialbench.store.layout import Store
+
+if TYPE_CHECKING:
+    from dialbench.reporting.pairwise import Pairwise
+    from dialbench.reporting.results import Differences
+    from dialbench.reporting.tables.rows import SeedGroup
 
 
 def report(
@@ -61,6 +67,74 @@ def cite(runs: Path | str = "results/runs", **options: Any) -> str:
     results = Store(Path(runs)).require_results()
     tables = _tables(results, ReportOptions(**options))
     return methods(tables, list(dict.fromkeys(result.job.system for result in results)))
+
+
+def compare(
+    runs: Path | str,
+    a: str,
+    b: str,
+    *,
+    corpus: str | None = None,
+    by: str | None = None,
+) -> tuple[Differences, Pairwise | None]:
+    """How a row of finished runs differs from another one that answered the same contexts.
+
+    Args:
+        runs: a runs folder.
+        a: the label of a row, or the name of its system.
+        b: likewise, the one it is compared with.
+        corpus: whose contexts both answered, where there are several.
+        by: the metric that decides which of two responses is better.
+
+    Returns:
+        The differences of `a` less `b` in every metric, over all seeds; and the responses of the
+        first seed of each, None where no metric has values of single responses.
+
+    Raises:
+        InputError: there are no such rows, metric or corpus, or several test sets that both answer.
+    """
+    from dialbench.reporting.pairwise import Pairwise
+    from dialbench.reporting.results import Differences
+    from dialbench.scoring.paired import compare_results
+
+    store = Store(Path(runs))
+    ours, base = _pair(store.require_results(), a, b, corpus)
+    differences = Differences(ours.label, base.label, compare_results(ours.results, base.results))
+    first = ours.done[0], base.done[0]
+    responses = store.read_responses(first[0].job), store.read_responses(first[1].job)
+    return differences, Pairwise.of((ours.label, base.label), first, responses, by)
+
+
+def _pair(
+    results: Sequence[Result], a: str, b: str, corpus: str | None
+) -> tuple[SeedGroup, SeedGroup]:
+    """The two rows where both answer one test set."""
+    from dialbench.reporting.tables import rows
+
+    if corpus is not None:
+        corpora = dict.fromkeys(result.job.corpus for result in results)
+        if corpus not in corpora:
+            raise UnknownName.of("corpus", corpus, corpora, where="--corpus")
+        results = [result for result in results if result.job.corpus == corpus]
+    test_sets = rows.group_by_test_set(results)
+    grouped = [rows.seed_groups(test_set) for test_set in test_sets]
+    for name, where in ((a, "A"), (b, "B")):
+        rows.require_named(name, grouped, where=where)
+    shared = [
+        (title, groups)
+        for title, groups in zip(rows.titles_of_test_sets(test_sets), grouped, strict=True)
+        if rows.rows_named(a, groups) and rows.rows_named(b, groups)
+    ]
+    if not shared:
+        hint = "Run both with the same options."
+        raise InputError("they did not answer the same contexts", where=f"{a}, {b}", hint=hint)
+    if len(shared) > 1:
+        titles = "; ".join(title for title, _ in shared)
+        what = f"both answer several test sets: {titles}"
+        raise InputError(what, where=f"{a}, {b}", hint="Name one with --corpus.")
+    ((_, groups),) = shared
+    ours, base = (groups[rows.row_named(n, groups, where=w)] for n, w in ((a, "A"), (b, "B")))
+    return ours, base
 
 
 def _tables(results: Sequence[Result], chosen: ReportOptions) -> list[Table]:

@@ -212,6 +212,36 @@ def test_the_line_of_a_metric_says_what_it_is(command: Command) -> None:
     assert all(metric["summary"] for metric in json.loads(command("metrics", "--json").out))
 
 
+def test_two_rows_of_a_run_are_compared(command: Command, tmp_path: Path) -> None:
+    few = ("--limit-train", 40, "--limit-test", 30, "--metrics", "dist-1,rouge-l")
+    quiet = ("--formats", "txt", "--progress", "none")
+    command("run", "--models", "copy-last,most-frequent", "--out", tmp_path, *few, *quiet)
+    rows = ("compare", tmp_path, "copy-last", "most-frequent")
+    shown = command(*rows)
+    assert shown.code == 0, shown.err
+    for part in ("Copy last turn less Most frequent", "by length", "by topic", "differ most"):
+        assert part in shown.out
+    plain = json.loads(command(*rows, "--examples", 3, "--format", "json").out)
+    report = tmp_path / "report" / "demo.txt"
+    assert (plain["system"], plain["by"], len(plain["examples"])) == (
+        "Copy last turn",
+        "rouge-l",
+        3,
+    )
+    difference = plain["metrics"]["rouge-l"]
+    assert difference["difference"]["value"] == pytest.approx(
+        plain["wins_by_length"]["all"]["gain"], abs=1e-12
+    )
+    assert "Copy last turn" in report.read_text()
+    for wrong, message in (
+        (("copy-last", "unigram"), "B: unknown row 'unigram'"),
+        (("copy-last", "most-frequent", "--corpus", "demos"), "Did you mean 'demo'?"),
+        (("copy-last", "most-frequent", "--by", "dist-1"), "--by: unknown metric 'dist-1'"),
+    ):
+        refused = command("compare", tmp_path, *wrong)
+        assert (refused.code, message in refused.err) == (2, True), refused.err
+
+
 def test_a_log_says_what_was_found_and_nothing_is_logged_unasked(tmp_path: Path) -> None:
     file = responses(tmp_path / "a.jsonl", "yes")
     run = [sys.executable, "-m", "dialbench"]

@@ -17,6 +17,7 @@ import click
 from dialbench import __version__
 from dialbench.cli.chat import chat
 from dialbench.cli.checking import check
+from dialbench.cli.comparing import compare
 from dialbench.cli.finding import corpora, doctor, export, fetch, metrics, models, papers
 from dialbench.cli.nli import nli
 from dialbench.cli.options import print_message
@@ -90,7 +91,7 @@ def cli(log_level: str | None) -> None:
 
 
 for _command in (
-    *(run, score, merge, conventions, report, cite, check, chat),
+    *(run, score, merge, conventions, report, cite, compare, check, chat),
     *(models, corpora, export, metrics, papers, fetch, convert, nli, doctor),
 ):
     cli.add_command(_command)

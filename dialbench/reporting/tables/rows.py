@@ -97,7 +97,7 @@ def row_named(name: str, groups: Sequence[SeedGroup], *, where: str) -> int:
     Raises:
         InputError: there is none, or the system has several rows.
     """
-    rows = _rows_named(name, groups)
+    rows = rows_named(name, groups)
     if not rows:
         raise UnknownName.of("row", name, _row_names(groups), where=where)
     if len(rows) > 1:
@@ -105,6 +105,17 @@ def row_named(name: str, groups: Sequence[SeedGroup], *, where: str) -> int:
         what = f"{name!r} has several rows: {several}"
         raise InputError(what, where=where, hint="Name one of them as the table does.")
     return rows[0]
+
+
+def require_named(name: str, tables: Sequence[Sequence[SeedGroup]], *, where: str) -> None:
+    """Checks that some table has a row of that label, or of the system of that name.
+
+    Raises:
+        UnknownName: none has.
+    """
+    groups = [group for table in tables for group in table]
+    if not rows_named(name, groups):
+        raise UnknownName.of("row", name, _row_names(groups), where=where)
 
 
 def choose_rows(groups: Sequence[SeedGroup], names: Sequence[str]) -> list[SeedGroup]:
@@ -117,8 +128,8 @@ def choose_rows(groups: Sequence[SeedGroup], names: Sequence[str]) -> list[SeedG
     """
     chosen: dict[str, Sequence[Result]] = {}
     for entry in names:
-        name, title = split_title(entry, lambda name: bool(_rows_named(name, groups)))
-        rows = _rows_named(name, groups)
+        name, title = split_title(entry, lambda name: bool(rows_named(name, groups)))
+        rows = rows_named(name, groups)
         labels = [title] if title and rows else [groups[row].label for row in rows]
         if len(labels) < len(rows) or any(label in chosen for label in labels):
             hint = "Give each row a title of its own."
@@ -135,8 +146,8 @@ def require_rows(tables: Iterable[Sequence[SeedGroup]], names: Sequence[str]) ->
     """
     groups = [group for table in tables for group in table]
     for entry in names:
-        name, _ = split_title(entry, lambda name: bool(_rows_named(name, groups)))
-        if not _rows_named(name, groups):
+        name, _ = split_title(entry, lambda name: bool(rows_named(name, groups)))
+        if not rows_named(name, groups):
             raise UnknownName.of("row", name, _row_names(groups), where="--rows")
 
 
@@ -148,7 +159,7 @@ def split_title(entry: str, is_known: Callable[[str], bool]) -> tuple[str, str]:
     return name.strip(), title.strip()
 
 
-def _rows_named(name: str, groups: Sequence[SeedGroup]) -> list[int]:
+def rows_named(name: str, groups: Sequence[SeedGroup]) -> list[int]:
     """The row of that label, else all of the system of that name."""
     name = name.strip().casefold()
     labelled = [row for row, group in enumerate(groups) if group.label.casefold() == name]

@@ -33,7 +33,7 @@ def comparison_of(system: str, base: str, compared: Mapping[str, Mapping[str, An
         *reasons,
     )
     caption = f"{system} less {base}"
-    return Table("compared", caption, _COMPARED, tuple(rows), notes)
+    return Table("compared", caption, _COMPARED, tuple(rows), notes, corner="Metric")
 
 
 _LEAST_P = 0.0001

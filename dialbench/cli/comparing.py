@@ -1,0 +1,84 @@
+"""Two rows of finished runs against each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dialbench.cli.options import print_json, print_tables, print_text
+
+if TYPE_CHECKING:
+    from dialbench.reporting.pairwise import Pairwise
+    from dialbench.reporting.results import Differences
+
+
+@click.command()
+@click.argument("runs", type=click.Path(path_type=Path))
+@click.argument("a")
+@click.argument("b")
+@click.option("--corpus", metavar="NAME", help="Corpus that both answered, of several.")
+@click.option(
+    "--by",
+    metavar="METRIC",
+    help="Metric that says which of two responses is better.  [default: the first usual one]",
+)
+@click.option(
+    "--examples",
+    type=click.IntRange(min=0),
+    default=5,
+    show_default=True,
+    metavar="N",
+    help="Examples that differ most to show.",
+)
+@click.option(
+    "--format",
+    type=click.Choice(["txt", "md", "csv", "tex", "json"]),
+    default="txt",
+    show_default=True,
+    help="csv and tex are of the differences alone.",
+)
+def compare(
+    runs: Path, a: str, b: str, corpus: str | None, by: str | None, examples: int, format: str
+) -> None:
+    """Compare two rows of finished RUNS, A less B: in every metric, by length, topic and example.
+
+    A and B are labels of rows or names of systems.
+    """
+    from dialbench import reports
+
+    differences, pair = reports.compare(runs, a, b, corpus=corpus, by=by)
+    if format == "json":
+        print_json(_plain(differences, pair, examples))
+        return
+    print_tables(differences.tables, (format,))
+    if pair is not None and format in ("txt", "md"):
+        print_tables((pair.wins_by_length(), pair.wins_by_topic()), (format,))
+        _print_examples(pair, examples, "#### " if format == "md" else "")
+
+
+def _print_examples(pair: Pairwise, count: int, heading: str) -> None:
+    from dialbench.reporting.pairwise import examples_text
+
+    if chosen := pair.changed_most(count):
+        print_text(f"{heading}Responses that differ most\n")
+        print_text(examples_text(chosen, pair))
+
+
+def _plain(differences: Differences, pair: Pairwise | None, count: int) -> dict[str, object]:
+    from dialbench.reporting.pairwise import plain_table
+
+    value: dict[str, object] = {
+        "system": differences.system,
+        "base": differences.base,
+        "metrics": differences.metrics,
+    }
+    if pair is None:
+        return value
+    return value | {
+        "by": pair.metric,
+        "wins_by_length": plain_table(pair.wins_by_length()),
+        "wins_by_topic": plain_table(pair.wins_by_topic()),
+        "examples": pair.changed_most(count),
+    }
