@@ -229,7 +229,7 @@ class DialogVEDModel(DialogModel):
         feature, q = self.latent(memory[:, 0])  # of h_CLS
         z = self._draw(q, batch)  # (B, P)
         pair = self.latent.keys_values(z, self.config.heads)
-        words = self.words(batch, self.begin(memory, seen, [pair] * self.config.layers))
+        words = self.loss_from(self.begin(memory, seen, [pair] * self.config.layers), batch)
         bags = self.output(self.latent.bag_feature(z, feature))  # (B, V)
         bag = bag_nll(bags, batch.target).sum()  # -sum_t log f_(r_t), eq. 7
         dimensions = divergences(q)  # (B, P)

@@ -67,7 +67,9 @@ class File(Adapter):
         lines, unused = _match_responses(self.config, contexts)
         run.progress.warn(f"responses of {Path(self.config.path).name}, made elsewhere")
         if unused:
-            run.progress.warn(f"{unused:,} further responses of its file answer no example here")
+            run.progress.warn(
+                f"{unused:,} responses of its file belong to no example that was asked for"
+            )
         return [
             _response_of_draw(line, context.draw)
             for line, context in zip(lines, contexts, strict=True)

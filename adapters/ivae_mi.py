@@ -176,9 +176,9 @@ class IVAEModel(AttentionFreeDecoding, DialogueModel):
 
     def loss(self, batch: Batch, step: int) -> Losses:
         """Words under z of the posterior, the first step's; beside it the critic's KL."""
-        return self.words(*self.features(batch), batch)
+        return self.loss_from(*self.features(batch), batch)
 
-    def words(self, c: Tensor, both: Tensor, batch: Batch) -> Losses:
+    def loss_from(self, c: Tensor, both: Tensor, batch: Batch) -> Losses:
         """As `loss`, from what `features` gave."""
         z = self.posterior(both, noise(batch, self.config.latent))  # (B, z)
         hidden = self.hidden(self.begin(z, c), batch.inputs)  # (B, T, h + z)
@@ -193,7 +193,9 @@ class IVAEModel(AttentionFreeDecoding, DialogueModel):
         tops, _ = self.decoder(self.dropout(self.embedding(inputs)), state.row)
         return tops  # type: ignore[no-any-return]
 
-    def parts(self) -> tuple[list[nn.Parameter], list[nn.Parameter], list[nn.Parameter]]:
+    def parameters_by_step(
+        self,
+    ) -> tuple[list[nn.Parameter], list[nn.Parameter], list[nn.Parameter]]:
         """What the three steps change: words, networks of z, critic; the posterior is in two."""
         nets = [*self.prior.parameters(), *self.posterior.parameters()]
         critic = [*self.critic.parameters()]
@@ -238,8 +240,8 @@ class AlternatingTrainer(Trainer):
         self, model: IVAEModel, train: Encoded, valid: Encoded, config: IVAEConfig, run: Run
     ) -> None:
         super().__init__(model, train, valid, config, run)
-        self.parts = model.parts()
-        words, nets, critic = self.parts
+        self.parameters = model.parameters_by_step()
+        words, nets, critic = self.parameters
         first: type[Any] = torch.optim.SGD if config.optimiser == "sgd" else torch.optim.Adam
         rest: type[Any] = torch.optim.RMSprop if config.optimiser == "sgd" else torch.optim.Adam
         self.optimiser = cast(
@@ -261,11 +263,11 @@ class AlternatingTrainer(Trainer):
         self.history.step += 1
         with autocast(self.run.device, self.dtype):
             features = self.model.features(batch)  # c (B, h), [x; c] (B, 3h)
-            losses = self.model.words(*features, batch)
+            losses = self.model.loss_from(*features, batch)
         # (a) words, by z of the posterior
         self._step_of(0, losses.objective(*self.average_batch), self.rate())
         # Encoders learn from the words alone.
-        c, both = (feature.detach().to(self.parts[0][0].dtype) for feature in features)
+        c, both = (feature.detach().to(self.parameters[0][0].dtype) for feature in features)
         share = self.rate() / self.config.learning_rate  # warm-up and decay, of all three rates
         # (b) the networks of z: a smaller KL, as far as the critic sees it
         self._step_of(1, self.model.gap(c, both, batch), share * self.config.nets_rate)
@@ -277,7 +279,7 @@ class AlternatingTrainer(Trainer):
     def _step_of(self, number: int, loss: Tensor, rate: float) -> None:
         optimiser = cast(Optimisers, self.optimiser).members[number]
         torch.autograd.backward(loss)
-        torch.nn.utils.clip_grad_norm_(self.parts[number], self.config.clip)
+        torch.nn.utils.clip_grad_norm_(self.parameters[number], self.config.clip)
         for group in optimiser.param_groups:
             group["lr"] = rate
         optimiser.step()

@@ -209,9 +209,9 @@ class ProphetNetModel(DialogueModel):
 
     def loss(self, batch: Batch, step: int) -> Losses:
         """Negative log-likelihood of all streams, divided by K and by the real target tokens."""
-        return self.words(batch, self.start(batch))
+        return self.loss_from(self.start(batch), batch)
 
-    def words(self, batch: Batch, state: State) -> Losses:
+    def loss_from(self, state: State, batch: Batch) -> Losses:
         """As `loss`, from a state."""
         K, T, smoothing = self.config.ngram, batch.target.shape[1], self.config.label_smoothing
         hidden = self.read(batch.inputs, state, K)[0].transpose(0, 1)  # (K, B, T, n)

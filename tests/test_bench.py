@@ -144,7 +144,7 @@ def test_warnings_and_limits_stand_under_the_table(bench: Callable[..., Results]
     ("model", "reason"),
     [
         ("broken", "RuntimeError: no idea what to say"),
-        ("short", "respond: it gave 1 responses to 20 contexts"),
+        ("short", "respond: it returned 1 responses to 20 contexts"),
         ("oversized", "out of memory. Lower batch_size"),
     ],
 )

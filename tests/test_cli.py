@@ -341,7 +341,7 @@ def test_score_under_a_convention(command: Command, tmp_path: Path) -> None:
     assert "Dist-3" in result.out
     refused = command("score", file, "--convention", "rl", "--tokenizer", "bert")
     assert refused.code == 2
-    assert "it does not go with --convention" in refused.err
+    assert "cannot be combined with --convention" in refused.err
 
 
 def test_conventions_are_set_below_each_other(command: Command, tmp_path: Path) -> None:
@@ -441,7 +441,7 @@ BAD: dict[str, tuple[Callable[[Path], tuple[object, ...]], str]] = {
     ),
     "truncated xz": (
         lambda p: ("--corpus", _truncated(p)),
-        "own.jsonl.xz:1001: the packed file is damaged",
+        "own.jsonl.xz:1001: the compressed file is damaged",
     ),
     "no end of utterance": (
         lambda p: ("--corpus", "dailydialog", "--data", _corpus(p, b"a __eou__ b __eou__\nab\n")),
@@ -502,8 +502,8 @@ BAD: dict[str, tuple[Callable[[Path], tuple[object, ...]], str]] = {
     "endless deadline": (lambda p: ("--deadline", "inf"), "inf seconds are none"),
     "responses without end": (lambda p: ("--samples", "1001"), "1001 is not in the range"),
     "beams without end": (lambda p: ("--decoding", "beam:1001"), "'beam:1001' has no usable value"),
-    "a NUL": (lambda p: ("--preset", "\0.toml"), "--preset: there is no such text"),
-    "half a character": (lambda p: ("--vectors=\ud800",), "--vectors: there is no such text"),
+    "a NUL": (lambda p: ("--preset", "\0.toml"), "--preset: the value is no valid text"),
+    "half a character": (lambda p: ("--vectors=\ud800",), "--vectors: the value is no valid text"),
     "corpus that links to itself": (lambda p: ("--corpus", _circle(p / "c.jsonl")), "c.jsonl: "),
     "missing vectors that no metric needs": (
         lambda p: ("--metrics", "length", "--vectors", "glove.txt"),

@@ -114,7 +114,7 @@ class Chat:
             if self.stop.is_set():
                 raise Stopped
             try:
-                return self._once(json.dumps(body, ensure_ascii=False).encode("utf-8"))
+                return self._attempt(json.dumps(body, ensure_ascii=False).encode("utf-8"))
             except _Transient as error:
                 last = error
             if attempt < self.attempts and self.stop.wait(self._wait(last.wait, id, attempt)):
@@ -136,7 +136,7 @@ class Chat:
         jitter = 0.5 + seed_of(self.seed, "wait", id, attempt) / 2**64
         return min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** (attempt - 1)) * jitter
 
-    def _once(self, payload: bytes) -> Reply:
+    def _attempt(self, payload: bytes) -> Reply:
         url = self.url
         for _ in range(_REDIRECTS):
             answer = self._post(urlsplit(url), payload)
@@ -198,7 +198,7 @@ class Chat:
             )
         if answer.status != 200:
             raise SystemFailed(
-                f"the server refuses ({self._describe(answer)})",
+                f"the server refused the request ({self._describe(answer)})",
                 where=self.url,
                 hint="Fix the options, or the key in DIALBENCH_ENDPOINT_KEY.",
             )

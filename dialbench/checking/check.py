@@ -61,7 +61,7 @@ def _require_seeds(seeds: Collection[int], baseline: baselines.Baseline) -> None
     for seed in seeds:
         if seed not in known:
             raise InputError(
-                f"the baseline has no seed {seed}",
+                f"the baseline holds no results of seed {seed}",
                 where="--seeds",
-                hint=f"It has {', '.join(map(str, known))}.",
+                hint=f"Its seeds are {', '.join(map(str, known))}.",
             )

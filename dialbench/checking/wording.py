@@ -115,7 +115,7 @@ def _headline(comparison: Comparison) -> str:
 
 def _most_common(rows: Iterable[RowReport]) -> list[tuple[str, int]]:
     """The problems that most rows have, as many as a headline has room for."""
-    counts = {problem: len(names) for problem, names in _grouped(rows).items()}
+    counts = {problem: len(names) for problem, names in _rows_by_problem(rows).items()}
     return sorted(counts.items(), key=lambda pair: -pair[1])[:MOST_ROWS]
 
 
@@ -150,10 +150,10 @@ def _affected_rows(rows: Sequence[str], comparison: Comparison) -> str:
 
 
 def _problems(rows: Iterable[RowReport]) -> list[str]:
-    return [f"{problem}: {_names(names)}" for problem, names in _grouped(rows).items()]
+    return [f"{problem}: {_names(names)}" for problem, names in _rows_by_problem(rows).items()]
 
 
-def _grouped(rows: Iterable[RowReport]) -> dict[str, list[str]]:
+def _rows_by_problem(rows: Iterable[RowReport]) -> dict[str, list[str]]:
     """The rows that share a problem, by the problem."""
     grouped: dict[str, list[str]] = {}
     for row in rows:

@@ -53,10 +53,14 @@ class _Commands(click.Group):
             option, sign, value = argument.partition("=")
             where = before if before.startswith("-") else option if sign else "arguments"
             if not argument or (option.startswith("--") and sign and not value):
-                raise InputError("there is nothing in it", where=where, hint="Give a value.")
+                raise InputError("the value is empty", where=where, hint="Give a value.")
             if "\0" in argument or not _is_encodable(argument):
                 # From another program: no shell can pass it, and no file is called so.
-                raise InputError("there is no such text", where=where, hint="Write it anew.")
+                raise InputError(
+                    "the value is no valid text (a NUL or broken bytes)",
+                    where=where,
+                    hint="Type it again.",
+                )
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:

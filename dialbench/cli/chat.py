@@ -163,7 +163,7 @@ def _reply(session: Session, line: str) -> str:
         return _history(session)
     if command == "/save":
         if not argument.strip():
-            raise InputError("there is no name of a file", where=command, hint=_COMMANDS[command])
+            raise InputError("no file is named", where=command, hint=_COMMANDS[command])
         return "\n".join(f"wrote {path}" for path in session.save(Path(argument.strip())))
     if command == "/help":
         return "\n".join(_COMMANDS.values())

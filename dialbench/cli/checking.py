@@ -26,7 +26,7 @@ LOG_WIDTH = 120
     "--seeds",
     callback=list_of(int),
     metavar="1,2",
-    help="Seeds to compare; the baseline's others add to its standard deviation.  [default: all]",
+    help="Seeds to compare; the standard deviation is over all of the baseline's.  [default: all]",
 )
 @click.option("--update", is_flag=True, help="Write the baseline anew and say which values moved.")
 @click.option(
@@ -71,7 +71,7 @@ def check(
     from dialbench.text.cleaning import clean
 
     if options["keep_texts"] and not update:
-        raise click.UsageError("--keep-texts says what --update writes: give both")
+        raise click.UsageError("--keep-texts needs --update")
     if options["seeds"] and update:
         raise click.UsageError("--update writes every seed: leave --seeds out")
     comparison = compare(runs, baseline=baseline, update=update, **options)

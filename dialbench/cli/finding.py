@@ -142,7 +142,7 @@ def metrics(names: tuple[str, ...], as_json: bool) -> None:
     type=click.Choice(["txt", "tex", "md", "html", "csv"]),
     default="txt",
     show_default=True,
-    help="Of printed tables.",
+    help="Format in which --paper prints its tables.",
 )
 @json_option
 def papers(paper: str | None, table: str | None, format: str, as_json: bool) -> None:
@@ -164,7 +164,9 @@ def papers(paper: str | None, table: str | None, format: str, as_json: bool) -> 
 
 @click.command()
 @click.argument("name")
-@click.option("--sha256", metavar="HEX", help="Checksum of the file, where dialbench knows none.")
+@click.option(
+    "--sha256", metavar="HEX", help="SHA-256 of the file, needed where dialbench knows none."
+)
 @data_option
 def fetch(name: str, sha256: str | None, data: Path | None) -> None:
     """Download a corpus into the data folder, checked and resumable."""

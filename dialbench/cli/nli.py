@@ -22,7 +22,7 @@ def nli() -> None:
     type=click.Path(path_type=Path, file_okay=False),
     default="nli",
     show_default=True,
-    help="Folder of checkpoints, weights and card.",
+    help="Folder to write checkpoints, weights and the model card to.",
 )
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of the training run.")
 @click.option(

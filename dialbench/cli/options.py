@@ -139,7 +139,7 @@ def _one_of(choices: Sequence[str], where: str) -> Callable[[str], str]:
 data_option = click.option(
     "--data",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder of corpora.  [default: $DIALBENCH_DATA, else the user cache]",
+    help="Folder of corpora and fetched data.  [default: $DIALBENCH_DATA, else the user cache]",
 )
 plugin_option = click.option(
     "--plugin",
@@ -150,7 +150,9 @@ plugin_option = click.option(
     help="File with further systems; may be repeated.",
 )
 signatures_option = click.option(
-    "--signatures", is_flag=True, help="Print all columns, notes and signatures, not the first."
+    "--signatures",
+    is_flag=True,
+    help="Print all columns, notes and signatures, not only the first few.",
 )
 shape_option = click.option(
     "--shape",

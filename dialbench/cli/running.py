@@ -46,12 +46,12 @@ from dialbench.scoring.options import ScoringOptions
     "--corpus",
     "corpora",
     metavar="NAMES|FILE.jsonl",
-    help="Corpora to answer, comma-separated, or a file of one's own.  [default: demo]",
+    help="Corpora to answer, comma-separated, or your own file.  [default: demo]",
 )
 @click.option(
     "--preset",
     metavar="quick|small|paper|FILE",
-    help="Sizes and training of the systems.  [default: quick]",
+    help="Preset of model sizes and training settings.  [default: quick]",
 )
 @click.option(
     "--seeds",
@@ -148,7 +148,7 @@ _DEFAULTS: dict[str, Any] = {"jobs": None, "progress": "rich"}
 @click.option(
     "--suite",
     metavar="NAME|FILE.toml",
-    help="Suite whose table to write, ours beside the printed one.",
+    help="Suite whose table to write, our numbers beside the printed ones.",
 )
 @click.option("--paper", metavar="NAME", help="Paper whose table to write; with --table.")
 @click.option("--table", metavar="NUMBER", help="Number of the table in the paper; with --paper.")

@@ -47,7 +47,7 @@ _TABLE = tuple(field.name for field in fields(ReportOptions) if field.name != "p
 @click.option(
     "--convention",
     metavar="paraformer|rl|dvs2s|dialogved|adand",
-    help="The columns of a paper, as that paper computes them.",
+    help="Paper whose columns to print, computed as that paper computes them.",
 )
 @_train
 @click.option(
@@ -207,7 +207,7 @@ def _refuse(beside: str, given: dict[str, Any]) -> None:
     for name in given:
         option = f"--{name.replace('_', '-')}"
         raise InputError(
-            f"it does not go with {beside}", where=option, hint="Leave one of the two out."
+            f"cannot be combined with {beside}", where=option, hint="Leave one of the two out."
         )
 
 

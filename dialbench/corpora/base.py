@@ -77,7 +77,7 @@ def load_corpus(
     optional = {"train", "valid"} if test_only else contents.absent - {"test"}
     for split in (split for split in SPLITS if split not in optional):
         if not any(True for item in corpus.items[split] for _ in examples_of(item, 1)):
-            raise InputError(f"{split} has no example", where=f"{where} {name}")
+            raise InputError(f"its {split} split has no example", where=f"{where} {name}")
     return corpus
 
 

@@ -25,7 +25,7 @@ def export_lines(corpus: Corpus, split: str) -> Iterator[str]:
     """
     if not len(corpus.split(split)):
         raise InputError(
-            f"there is no {split} split",
+            f"the corpus has no {split} split",
             where=f"export {corpus.name}",
             hint="Name another one with --split.",
         )

@@ -143,7 +143,7 @@ def move_verified(part: Path, target: Path, sha256: str, *, origin: str) -> None
         raise InputError(
             f"wrong checksum: expected {sha256}, got {actual}",
             where=origin,
-            hint="The file changed or was damaged on its way; it has been removed.",
+            hint="It changed at its source or was damaged on its way. It was removed: try again.",
         )
     part.replace(target)
 
@@ -168,7 +168,9 @@ def check_sha256(text: str, *, where: str = "--sha256") -> str:
         InputError: it is not 64 hex digits.
     """
     if not re.fullmatch(r"[0-9a-fA-F]{64}", text.strip()):
-        raise InputError(f"{text!r} is not a sha256", where=where, hint="Write 64 hex digits.")
+        raise InputError(
+            f"{text!r} is no SHA-256 checksum", where=where, hint="Write its 64 hex digits."
+        )
     return text.strip().lower()
 
 

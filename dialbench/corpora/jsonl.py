@@ -43,7 +43,7 @@ class _Line(BaseModel):
     def _is_dialogue_or_example(self) -> _Line:
         example_fields = (self.context is not None) + (self.references is not None)
         if example_fields != (2 if self.turns is None else 0):
-            raise ValueError("neither a dialogue nor an example")
+            raise ValueError("give either turns, or context and references")
         return self
 
 
@@ -127,9 +127,9 @@ class _Reader:
             line = _validated(text, where)
             if split and line.split not in (None, split):
                 raise InputError(
-                    f"the line says it belongs to {line.split}",
+                    f"the line says that it belongs to the split {line.split}",
                     where=where,
-                    hint=f"Move it there or drop its split: the file holds {split}.",
+                    hint=f"Move it there or delete its split: this file holds the split {split}.",
                 )
             name = f"line-{number}" if split is None else f"{split}-{number}"
             item = self._item(line, name, where)
@@ -149,7 +149,7 @@ class _Reader:
             self.contents.items[split].append(_in_split(item, split))
         sizes = " / ".join(f"{list(split_of.values()).count(split):,}" for split in SPLITS)
         self.contents.notes.append(
-            f"split by the suite, by a hash of dialogue ids, into {sizes} dialogues "
+            f"split by dialbench, by a hash of the dialogue ids, into {sizes} dialogues "
             "(train / valid / test)"
         )
         return True
@@ -166,7 +166,9 @@ class _Reader:
         references = self.contents.strip_turns(line.references or ())
         if not context or not references:
             raise InputError(
-                f"{'references' if context else 'context'} hold no text", where=where, hint=_FORM
+                "the references hold no text" if context else "the context holds no text",
+                where=where,
+                hint=_FORM,
             )
         dialogue_id = id if line.dialogue_id is None else str(line.dialogue_id)
         return Example(id, dialogue_id, context, references)

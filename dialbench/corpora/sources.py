@@ -345,7 +345,9 @@ def unpack(archive: Path, folder: Path, members: Mapping[str, Member]) -> None:
 
 def _unusable_archive(archive: Path, error: BaseException) -> InputError:
     return InputError(
-        f"is no usable archive ({first_line(error)})", where=str(archive), hint="Fetch it again."
+        f"is no usable archive ({first_line(error)})",
+        where=str(archive),
+        hint="Delete it and fetch it again.",
     )
 
 

@@ -47,9 +47,9 @@ def raw_lines(path: Path, *, where: str = "") -> Iterator[tuple[int, bytes]]:
                 yield number, line.removeprefix(_BOM) if number == 1 else line
     except _DAMAGED as error:
         raise InputError(
-            f"the packed file is damaged ({error})",
+            f"the compressed file is damaged ({error})",
             where=f"{path}:{number + 1}",
-            hint="Fetch or pack it again.",
+            hint="Fetch or compress it again.",
         ) from None
     except OSError as error:
         reason = error.strerror or str(error)

@@ -211,10 +211,10 @@ class _Table:
         if called or (len(self.header) == 1 and not set(",;\t") & set(self.header[0])):
             return called or list(self.header)
         raise InputError(
-            f"none of its columns is called like {kind}: {', '.join(self.header)}",
+            f"no column is named {kind}; there are {', '.join(self.header)}",
             where=f"{self.path}:1",
-            hint=f"Call it {kind.removesuffix('s')}"
-            + (", or name it with --column." if kind == "responses" else "."),
+            hint=f"Name the column {kind.removesuffix('s')}"
+            + (", or give its name with --column." if kind == "responses" else "."),
         )
 
     def responses(self, column: str | None) -> Iterator[ResponseLine]:

@@ -235,6 +235,8 @@ def read(pairs: Iterable[ExampleResponses], metrics: Sequence[Metric[Any]]) -> T
     """
     names = sorted({metric.tokenizer for metric in metrics})
     if len(names) != 1:
-        raise ValueError(f"the metrics need one tokeniser, not {', '.join(names) or 'none'}")
+        raise ValueError(
+            f"all metrics must have the same tokeniser, not {', '.join(names) or 'none'}"
+        )
     verbatim = any(metric.verbatim for metric in metrics)
     return Texts.build(pairs, find_tokenizer(names[0]), verbatim=verbatim)

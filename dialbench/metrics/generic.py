@@ -50,7 +50,7 @@ class GenericRate(MeanMetric):
         super().__init__("generic-rate", f"generic-rate|phrases:{listed}", tokenizer)
         tokenize = find_tokenizer(tokenizer)
         # Through the same tokeniser: some drop articles.
-        self._phrases = {_letters(" ".join(tokenize(phrase))) for phrase in PHRASES}
+        self._phrases = {_letters_and_digits(" ".join(tokenize(phrase))) for phrase in PHRASES}
 
     def values(self, texts: Texts) -> NDArray[np.float64]:
         """(responses,) 1 where the response is generic."""
@@ -63,11 +63,13 @@ class GenericRate(MeanMetric):
         return "there are no responses"
 
     def _is_generic(self, response: str) -> bool:
-        parts = [letters for part in _MARK.split(response) if (letters := _letters(part))]
+        parts = [
+            letters for part in _MARK.split(response) if (letters := _letters_and_digits(part))
+        ]
         return bool(parts) and all(part in self._phrases for part in parts)
 
 
-def _letters(text: str) -> str:
+def _letters_and_digits(text: str) -> str:
     return "".join(filter(str.isalnum, text.lower()))
 
 

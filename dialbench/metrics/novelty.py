@@ -67,10 +67,10 @@ class _AgainstTraining(Metric[Dense]):
         if self._training is None:
             return np.full(len(texts), np.nan)
         both = Ragged.concatenate([self._training.turns, texts.responses])
-        return self._compared(both, len(self._training.turns))
+        return self._compare_with_training(both, len(self._training.turns))
 
     @abstractmethod
-    def _compared(self, both: Ragged, turns: int) -> NDArray[np.float64]:
+    def _compare_with_training(self, both: Ragged, turns: int) -> NDArray[np.float64]:
         """(responses,) the value of each text of `both` behind the first `turns`."""
 
 
@@ -85,7 +85,7 @@ class Novelty(_AgainstTraining, MeanMetric):
     def __init__(self, tokenizer: str, training: Training | None, missing: str = "") -> None:
         super().__init__("novelty", "novelty|unit:response", tokenizer, training, missing)
 
-    def _compared(self, both: Ragged, turns: int) -> NDArray[np.float64]:
+    def _compare_with_training(self, both: Ragged, turns: int) -> NDArray[np.float64]:
         texts = [tuple(text) for text in both.lists()]
         known = {(), *texts[:turns]}
         return np.array([text not in known for text in texts[turns:]], np.float64)
@@ -106,7 +106,7 @@ class CopyRate(_AgainstTraining, MeanMetric):
     def __init__(self, tokenizer: str, training: Training | None, missing: str = "") -> None:
         super().__init__("copy-rate", f"copy-rate|unit:{_ORDER}-gram", tokenizer, training, missing)
 
-    def _compared(self, both: Ragged, turns: int) -> NDArray[np.float64]:
+    def _compare_with_training(self, both: Ragged, turns: int) -> NDArray[np.float64]:
         counts = ngram_counts(both, _ORDER)
         known, mine = np.split(ngrams(both, _ORDER), [counts[:turns].sum()])
         counts = counts[turns:]

@@ -274,7 +274,7 @@ def _shard(header: _Header, arrays: Arrays) -> Shard:
     if rows != {len(ids)}:
         raise ValueError("its arrays differ in length")
     if any(statistics.values.ndim != 2 for statistics in numbers.values()):
-        raise ValueError("its numbers are not (responses, columns)")
+        raise ValueError("its numbers do not have the shape (responses, columns)")
     return Shard(header.system, header.corpus, header.measures, ids, dialogues, texts, numbers)
 
 

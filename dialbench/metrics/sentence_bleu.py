@@ -355,13 +355,13 @@ def _brevity(lengths: Counts, references: Counts) -> Floats:
     return np.asarray(np.exp(np.minimum(0.0, 1.0 - references / np.maximum(lengths, 1))))
 
 
-def _plato(name: str, title: str, n: int, variant: Variant) -> MetricInfo:
+def _plato_info(name: str, title: str, n: int, variant: Variant) -> MetricInfo:
     return MetricInfo(
         name, title, "Overlap", BleuPlato, lambda s: BleuPlato(n, s.tokenizer, variant)
     )
 
 
-def _self_bleu(name: str, title: str, n: int) -> MetricInfo:
+def _self_bleu_info(name: str, title: str, n: int) -> MetricInfo:
     return MetricInfo(
         name, title, "Diversity", SelfBleu, lambda s: SelfBleu(s.tokenizer, n), "lower"
     )
@@ -369,8 +369,8 @@ def _self_bleu(name: str, title: str, n: int) -> MetricInfo:
 
 METRICS = (
     MetricInfo("bleu-parlai", "BLEU (ParlAI)", "Overlap", BleuParlai),
-    *(_plato(f"bleu-plato-{n}", f"BLEU-{n} (PLATO)", n, "nltk35") for n in (1, 2)),
-    *(_plato(f"bleu-plato-new-{n}", f"BLEU-{n} (PLATO, new)", n, "nltk_new") for n in (1, 2)),
-    _self_bleu("self-bleu", "Self-BLEU", 4),
-    *(_self_bleu(f"self-bleu-{n}", f"Self-BLEU-{n}", n) for n in (2, 3)),
+    *(_plato_info(f"bleu-plato-{n}", f"BLEU-{n} (PLATO)", n, "nltk35") for n in (1, 2)),
+    *(_plato_info(f"bleu-plato-new-{n}", f"BLEU-{n} (PLATO, new)", n, "nltk_new") for n in (1, 2)),
+    _self_bleu_info("self-bleu", "Self-BLEU", 4),
+    *(_self_bleu_info(f"self-bleu-{n}", f"Self-BLEU-{n}", n) for n in (2, 3)),
 )

@@ -131,7 +131,7 @@ class WordNetFiles(WordNet):
             raise InputError(
                 f"this is no WordNet in the format of version 3 ({error})",
                 where=str(self.path),
-                hint="Replace the file.",
+                hint="Replace it by an undamaged one, such as dialbench fetch wordnet brings.",
             ) from error
 
     def _part(self, part: str) -> _PartOfSpeech:
@@ -160,7 +160,7 @@ class WordNetFiles(WordNet):
             raise InputError(
                 f"the archive cannot be read ({error})",
                 where=str(self.path),
-                hint="Replace the file.",
+                hint="Replace it by an undamaged one, such as dialbench fetch wordnet brings.",
             ) from error
 
 

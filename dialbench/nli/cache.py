@@ -92,7 +92,9 @@ class CachedJudge:
                 raise ValueError
         except (SafetensorError, KeyError, ValueError):
             raise StorageError(
-                "this file of judgements is damaged", where=str(self._file), hint="Delete it."
+                "this cache of NLI probabilities is damaged",
+                where=str(self._file),
+                hint="Delete it.",
             ) from None
         self._known = dict(zip(map(bytes, keys), values, strict=True))
 

@@ -129,5 +129,5 @@ def require_sane(judge: Judge, *, where: str) -> None:
             raise InputError(
                 f"the model calls {premise!r} and {hypothesis!r} {verdict}, not {label}",
                 where=where,
-                hint="It is no NLI model, or the labels in its config.json are in a wrong order.",
+                hint="It is no NLI model, or its config.json lists the labels in the wrong order.",
             )

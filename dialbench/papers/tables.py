@@ -61,6 +61,9 @@ class PrintedTable(_Table):
         unit: of the values, where they are no fractions.
         p_threshold: a star means p below it; None where the paper states none.
         significance_test: what a star means.
+        bold_shown_in_text: whether it is known which values are bold.
+        agreement: of the judges, as the paper states it.
+        raters, items, items_per_rater: how many people judged how many items; None if not stated.
     """
 
     dataset: str
@@ -80,7 +83,7 @@ class PrintedTable(_Table):
         for row in self.rows:
             widths = {len(row.printed), len(row.values), len(row.star)}
             if widths | ({len(row.bold)} if row.bold else set()) != {len(self.columns)}:
-                raise ValueError(f"row {row.system!r} needs one cell a column")
+                raise ValueError(f"row {row.system!r} needs one cell per column")
         return self
 
     def row(self, system: str, dataset: str) -> PrintedRow | None:

@@ -76,7 +76,7 @@ def methods(tables: Sequence[Table], systems: Iterable[str]) -> str:
         papers = [entry for entry in sources if entry.tests and re.search(entry.tests, test)]
         statement = test.removesuffix(".").replace("*: differs", "A star marks what differs")
         sentences.append(f"{escape(statement)}{cite(papers)}.")
-    titles = [escape(title) + cite([entry]) for title, entry in _systems(systems)]
+    titles = [escape(title) + cite([entry]) for title, entry in _system_entries(systems)]
     if titles:
         sentences.append(f"Systems of published papers: {_listed(titles)}.")
     names = {rf"\ref{{tab:{slug(table.name)}-signatures}}": None for table in tables}
@@ -125,7 +125,7 @@ def _corpus(name: str) -> tuple[str, list[_Entry]]:
     return card.title, [] if match is None else [_entry(**match.groupdict())]
 
 
-def _systems(names: Iterable[str]) -> Iterator[tuple[str, _Entry]]:
+def _system_entries(names: Iterable[str]) -> Iterator[tuple[str, _Entry]]:
     registry = Registry()
     for name in names:
         try:

@@ -209,7 +209,7 @@ def _jobs_of_request(request: Request, registry: Registry, preset: Preset) -> li
         raise InputError("no decoding is named", where="--decoding", hint="Write greedy.")
     corpora = [name.strip() for name in request.corpora.split(",") if name.strip()]
     if not corpora:
-        raise InputError("no corpus is named", where="--corpus")
+        raise InputError("no corpus is named", where="--corpus", hint="Write demo.")
     return [
         _PlannedJob(system, corpus, seed, decoding, preset)
         for corpus in corpora

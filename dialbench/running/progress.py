@@ -32,10 +32,10 @@ _QUIET_SECONDS = 60.0
 
 @dataclass
 class _Row:
-    """The latest of one job.
+    """The progress of one job.
 
     Attributes:
-        first, since: where and when its stage began.
+        done_before, stage_began: what of its stage was done when that began, and the time then.
         begun: when the job itself began.
         printed: when plain progress last printed it.
     """
@@ -43,8 +43,8 @@ class _Row:
     label: str
     stage: str = ""
     numbers: dict[str, float] = field(default_factory=dict)
-    first: float = 0.0
-    since: float = 0.0
+    done_before: float = 0.0
+    stage_began: float = 0.0
     begun: float = 0.0
     printed: float = 0.0
 
@@ -64,9 +64,9 @@ class _Row:
         """Seconds that the stage will still take at its pace so far; None while unknown."""
         end = self.numbers.get("epochs", self.numbers.get("steps", 0))
         done = self.done()
-        if not end or done <= self.first or now <= self.since:
+        if not end or done <= self.done_before or now <= self.stage_began:
             return None
-        return (now - self.since) * max(0.0, end - done) / (done - self.first)
+        return (now - self.stage_began) * max(0.0, end - done) / (done - self.done_before)
 
 
 class Display(Protocol):
@@ -199,9 +199,11 @@ class Board(Display):
             now = self._clock()
             row = _Row(label, stage, numbers, begun=before.begun if before else now)
             if before is not None and before.stage == stage:
-                row.first, row.since, row.printed = before.first, before.since, before.printed
+                row.done_before, row.stage_began = before.done_before, before.stage_began
+                row.printed = before.printed
             else:
-                row.first, row.since, row.printed = row.done(), now, now
+                row.done_before = row.done()
+                row.stage_began = row.printed = now
             self._rows[label] = row
             if self.mode == "plain":
                 self._print_change(before, row, now)
@@ -296,7 +298,7 @@ def _cells(row: _Row, now: float) -> tuple[str, ...]:
 
 def _plain_line(row: _Row) -> str:
     names = ("epoch", "step", "loss", "rate")
-    cells = zip(names, _cells(row, row.since)[2:6], strict=True)
+    cells = zip(names, _cells(row, row.stage_began)[2:6], strict=True)
     parts = [f"{name} {cell}" for name, cell in cells if cell]
     return f"{row.label}: {row.stage}: {', '.join(parts) or 'finished'}"
 

@@ -94,7 +94,7 @@ def load(
     named, *others = Registry(plugins).parse(system, where="system")
     if others:
         raise InputError(
-            f"{system} is more than one system", where="system", hint="Name each by itself."
+            f"{system} is more than one system", where="system", hint="Give one system."
         )
     store = Store(Path(runs))
     job = _training_of(named.name, store, corpus, seed)
@@ -131,9 +131,9 @@ def _training_of(name: str, store: Store, corpus: str | None, seed: int | None) 
         corpora = sorted({job.corpus for job in different.values()})
         hint = f"Name one of the corpora {', '.join(corpora)}." if len(corpora) > 1 else ""
         raise InputError(
-            f"{name} is trained in {len(different)} ways",
+            f"{name} was trained with {len(different)} different settings or data sets",
             where=str(store.root),
-            hint=hint or "Name a folder with only one of them.",
+            hint=hint or "Give a runs folder that holds only one of them.",
         )
     return next(iter(different.values()))
 

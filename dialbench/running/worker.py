@@ -347,6 +347,8 @@ def _reason(error: BaseException) -> str:
 
 def _require_texts(texts: object, count: int) -> None:
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise SystemFailed("it did not answer with a list of strings", where="respond")
+        raise SystemFailed("it did not return a list of strings", where="respond")
     if len(texts) != count:
-        raise SystemFailed(f"it gave {len(texts)} responses to {count} contexts", where="respond")
+        raise SystemFailed(
+            f"it returned {len(texts)} responses to {count} contexts", where="respond"
+        )

@@ -43,7 +43,7 @@ def score_responses(
         return {}
     texts = read(pairs, metrics)
     if not len(texts):
-        raise InputError("there are no responses to score", hint="Give at least one.")
+        raise InputError("there are no responses to score", hint="Give at least one response.")
     counted = ((metric, metric.statistics(texts)) for metric in (meter or Meter()).over(metrics))
     return score_statistics(counted, texts.dialogues, comparable=comparable)
 

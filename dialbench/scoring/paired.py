@@ -71,7 +71,9 @@ def compare_results(ours: Sequence[Result], base: Sequence[Result]) -> dict[str,
 def _require_comparable(results: Sequence[Result]) -> None:
     for result in results:
         if result.status != "done":
-            raise InputError(f"{result.job} is {result.status}", hint="Finish it first.")
+            raise InputError(
+                f"{result.job} is {result.status}", hint="Run its command again to finish it."
+            )
     if len(group_by_test_set(results)) > 1:
         jobs = f"{results[0].job} and {results[-1].job}"
         raise InputError(f"{jobs} do not answer the same examples", hint=_SAME)

@@ -136,7 +136,7 @@ def _id_of(answer: ResponseLine) -> str:
         raise InputError(
             "this line has no id",
             where=answer.where,
-            hint="Shards are merged by ids: give every response its example's.",
+            hint="Shards are merged by example id: give every response the id of its example.",
         )
     return answer.id
 

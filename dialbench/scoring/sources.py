@@ -79,7 +79,7 @@ class Sources:
             raise InputError(
                 "none of the files is a table",
                 where=f"--column {options.column}",
-                hint="Call tables FILE.csv or FILE.tsv, or leave it out.",
+                hint="Name tables FILE.csv or FILE.tsv, or leave --column out.",
             )
         self._examples = _given_examples(options)
         self.systems = [self._source(*pair) for pair in named]
@@ -169,17 +169,17 @@ def _with_examples(
             where=str(path),
             hint="Give one response for every line, in order; an empty line is an empty response.",
         )
-    return [_filled(*pair) for pair in zip(lines, examples, strict=True)]
+    return [_with_example(*pair) for pair in zip(lines, examples, strict=True)]
 
 
 def _of_corpus(lines: Sequence[ResponseLine], corpus: Corpus, path: Path) -> list[ResponseLine]:
     """The lines with the examples of the test split that they answer, in its order."""
     examples = list(corpus.test)
     matched, _ = align(lines, [example.as_context() for example in examples], path)
-    return [_filled(*pair) for pair in zip(matched, examples, strict=True)]
+    return [_with_example(*pair) for pair in zip(matched, examples, strict=True)]
 
 
-def _filled(line: ResponseLine, example: Example) -> ResponseLine:
+def _with_example(line: ResponseLine, example: Example) -> ResponseLine:
     return dataclasses.replace(
         line,
         id=example.id,

@@ -161,10 +161,10 @@ def excess_kurtosis(residuals: NDArray[np.float64]) -> float:
 
 def matching(clusters: ArrayLike | None, n: int) -> NDArray[Any]:
     """The clusters of `n` values; each its own where none are given."""
-    of = np.arange(n) if clusters is None else np.asarray(clusters)
-    if of.shape != (n,):
-        raise ValueError(f"{len(of)} dialogues for {n} values")
-    return of
+    numbers = np.arange(n) if clusters is None else np.asarray(clusters)
+    if numbers.shape != (n,):
+        raise ValueError(f"{len(numbers)} dialogue numbers for {n} values: each value needs one")
+    return numbers
 
 
 def sums_by(clusters: ArrayLike, values: NDArray[Any]) -> NDArray[np.float64]:

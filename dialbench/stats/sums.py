@@ -38,7 +38,7 @@ def bca(
         return None
     total = sums.sum(axis=0)
     value = function(total)
-    samples = np.concatenate([function(part) for part in _samples(sums, resamples, seed)])
+    samples = np.concatenate([function(part) for part in _bootstrap_sums(sums, resamples, seed)])
     without = function(total - sums)
     if np.isnan(value) or np.isnan(samples).any() or np.isnan(without).any():
         return None
@@ -66,7 +66,9 @@ def jackknife_of_sums(function: Function, sums: NDArray[np.float64]) -> Interval
     return around(float(function(total)), float(variance), count - 1)
 
 
-def _samples(sums: NDArray[np.float64], resamples: int, seed: int) -> Iterator[NDArray[np.float64]]:
+def _bootstrap_sums(
+    sums: NDArray[np.float64], resamples: int, seed: int
+) -> Iterator[NDArray[np.float64]]:
     """(part, k) sums of bootstrap samples, a bounded number at a time."""
     generator = np.random.default_rng(seed)
     count = len(sums)

@@ -83,9 +83,9 @@ class SuiteRow(_Setting):
     @model_validator(mode="after")
     def _check_row(self) -> SuiteRow:
         if not self.name:
-            raise ValueError("a row needs printed or label")
+            raise ValueError("a row needs a name: `printed`, `label` or both")
         if bool(self.system) == bool(self.absent):
-            raise ValueError("a row needs either system or absent")
+            raise ValueError("a row needs either `system` or `absent`, and not both")
         return self
 
     @property
@@ -203,7 +203,9 @@ class CountSuite(_Part):
         """The table in the paper."""
         table = load_table(self.paper, self.table)
         if not isinstance(table, ParameterTable):
-            raise InputError(f"Table {self.table} of {self.paper} counts nothing", where=self.name)
+            raise InputError(
+                f"Table {self.table} of {self.paper} counts no parameters", where=self.name
+            )
         return table
 
 

@@ -107,12 +107,12 @@ class TestMatching:
         path.write_text(path.read_text().replace('"Is it open ?", ', ""))
         assert answers(path) == TEXTS
 
-    def test_further_responses_are_told(self, write):
+    def test_responses_that_no_example_asks_for_are_reported(self, write):
         notes = Notes()
         config = FileConfig(str(write("id")))
         actual = File(config).respond(CONTEXTS[:1], Decoding(), Run(1, progress=notes))
         assert actual == TEXTS[:1]
-        assert any("3 further responses" in text for text in notes.said)
+        assert any("3 responses of its file belong to no example" in text for text in notes.said)
         assert "theirs.jsonl" in notes.said[0]
 
     def test_further_samples_are_the_alternatives(self, tmp_path):

@@ -87,7 +87,7 @@ class TestLoad:
         for limit in (40, 60):
             request = Request(models="unigram", limit_train=limit, limit_test=1)
             run(request, out=tmp_path, device="cpu", answers_only=True)
-        with pytest.raises(InputError, match="unigram is trained in 2 ways"):
+        with pytest.raises(InputError, match="unigram was trained with 2 different settings"):
             load(tmp_path, "unigram")
 
     def test_trained_by_other_code(self, runs: Path, monkeypatch: pytest.MonkeyPatch):
@@ -134,7 +134,7 @@ class TestTalk:
         ("typed", "message"),
         [
             ("/sav x\n", "unknown command '/sav'. Did you mean '/save'"),
-            ("/save\n", "/save: there is no name of a file. /save FILE.jsonl"),
+            ("/save\n", "/save: no file is named. /save FILE.jsonl"),
             ("/decoding gredy\n", "/decoding: "),
         ],
     )

@@ -224,7 +224,7 @@ def test_some_seeds_are_checked_as_the_option_says(
     assert command("check", "runs", "--baseline", base, "--seeds", "1").code == 0
     unknown = command("check", "runs", "--baseline", base, "--seeds", "1,3")
     assert (unknown.code, unknown.err.count("\n")) == (2, 1)
-    assert "the baseline has no seed 3" in unknown.err
+    assert "the baseline holds no results of seed 3" in unknown.err
     assert command("check", "runs", "--baseline", base, "--seeds", "1", "--update").code == 2
 
 

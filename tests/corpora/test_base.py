@@ -78,7 +78,7 @@ def test_clean_leaves_out_test_dialogues_that_are_in_train(dailydialog: Path) ->
 def test_clean_may_not_leave_an_empty_test_set(write) -> None:
     for split in ("train", "valid", "test"):
         folder = write(f"own/{split}.jsonl", '{"turns": ["a b", "c"]}').parent
-    with pytest.raises(InputError, match="test has no example"):
+    with pytest.raises(InputError, match="its test split has no example"):
         load_corpus(str(folder), clean=True)
 
 

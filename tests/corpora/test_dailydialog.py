@@ -67,7 +67,7 @@ def test_a_damaged_packed_file_names_file_and_line(dailydialog: Path, write, dam
     path = write(f"{TRAIN}.xz", "a __eou__ b __eou__\n" * 50)
     raw = path.read_bytes()
     path.write_bytes(raw[:-20] if damage == "cut" else b"not xz at all")
-    with pytest.raises(InputError, match=r"\.txt\.xz:\d+: the packed file is damaged"):
+    with pytest.raises(InputError, match=r"\.txt\.xz:\d+: the compressed file is damaged"):
         load_corpus("dailydialog", data=dailydialog)
 
 

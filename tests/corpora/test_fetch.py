@@ -262,7 +262,7 @@ def test_redirections_lead_nowhere_else(server, tmp_path: Path, location: str) -
 
 @pytest.mark.parametrize("sha256", ["", "abc", "g" * 64, "a" * 63])
 def test_a_checksum_must_be_one(tmp_path: Path, sha256: str) -> None:
-    assert "is not a sha256" in _fails("http://127.0.0.1:9/x", tmp_path / "x", sha256)
+    assert "is no SHA-256 checksum" in _fails("http://127.0.0.1:9/x", tmp_path / "x", sha256)
 
 
 def test_a_target_that_cannot_be_written(server, tmp_path: Path) -> None:

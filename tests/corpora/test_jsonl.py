@@ -115,7 +115,7 @@ def test_a_folder_and_a_known_corpus_are_no_single_files(write) -> None:
 
 
 def test_too_few_dialogues_to_split(write) -> None:
-    assert "train has no example" in _message(write("a.jsonl", _lines(*_dialogues(2))))
+    assert "its train split has no example" in _message(write("a.jsonl", _lines(*_dialogues(2))))
 
 
 @pytest.mark.parametrize(
@@ -126,13 +126,13 @@ def test_too_few_dialogues_to_split(write) -> None:
         ('{"turns": ["a", 3]}', "turns.1: Input should be a valid string"),
         ('{"turns": "abc"}', "turns: Input should be a valid array"),
         ('{"turns": []}', "turns: List should have at least 1 item"),
-        ('{"context": ["a"]}', "neither a dialogue nor an example"),
-        ('{"turns": ["a", "b"], "context": ["a"]}', "neither a dialogue nor an example"),
-        ("{}", "neither a dialogue nor an example"),
+        ('{"context": ["a"]}', "give either turns, or context and references"),
+        ('{"turns": ["a", "b"], "context": ["a"]}', "give either turns, or context and references"),
+        ("{}", "give either turns, or context and references"),
         ('{"turns": ["a", "b"], "split": "dev"}', "split: Input should be 'train', 'valid'"),
         ('{"turns": ["a", "b"], "id": true}', "id"),
         ('{"turns": ["a", "\\ud800"]}', "Invalid JSON"),
-        ('{"context": [" "], "references": ["b"]}', "context hold no text"),
+        ('{"context": [" "], "references": ["b"]}', "the context holds no text"),
         ('{"context": ["a"], "references": [" "]}', "references hold no text"),
     ],
 )
@@ -163,7 +163,7 @@ def test_an_example_may_not_take_the_id_of_a_turn(write) -> None:
 def test_a_line_in_the_file_of_another_split(write) -> None:
     for split in SPLITS:
         path = write(f"own/{split}.jsonl", _lines({"turns": ["a", split], "split": "train"}))
-    assert ":1: the line says it belongs to train" in _message(path.parent)
+    assert ":1: the line says that it belongs to the split train" in _message(path.parent)
 
 
 def test_a_folder_without_a_split(write) -> None:

@@ -101,7 +101,7 @@ def test_a_cell_over_several_lines(tmp_path):
         ("a.json", '[[["x"\n', "a.json:1: not JSON"),
         ("a.csv", "", "a.csv:1: the table has no header"),
         ("a.csv", "response\n", "a.csv: there are no responses"),
-        ("a.csv", "x,y\n1,2\n", "a.csv:1: none of its columns is called like responses: x, y"),
+        ("a.csv", "x,y\n1,2\n", "a.csv:1: no column is named responses; there are x, y"),
         ("a.csv", "response,pred\n1,2\n", "a.csv:1: response, pred may all be the responses"),
         ("a.csv", "id,response\n1,2\n3\n", "a.csv:3: 1 cells where the header has 2"),
         ("a.csv", 'response\n"a\n', "a.csv:2: not CSV: unexpected end of data"),
@@ -112,7 +112,7 @@ def test_a_cell_over_several_lines(tmp_path):
         ("a", '["x"\n', "a:1: not JSON"),
         ("a.txt", '{"response": "x"\n', "a.txt:1: its name says text, but this line is JSON"),
         ("a.csv", "id,response\n1,x\n1,y\n", "a.csv:3: id '1' stands already in line 2"),
-        ("a.tsv", "id,response\n1,x\n", "a.tsv:1: none of its columns is called like responses"),
+        ("a.tsv", "id,response\n1,x\n", "a.tsv:1: no column is named responses"),
     ],
 )
 def test_what_cannot_be_read_says_where_and_what_to_do(tmp_path, name, content, complaint):

@@ -125,9 +125,9 @@ def test_packed_files(tmp_path: Path, suffix: str, pack: Callable[[bytes], bytes
     message = fault(path)
     where = message.removeprefix(f"{path}:")
     assert int(where.split(":")[0]) > 1
-    assert "the packed file is damaged" in message
+    assert "the compressed file is damaged" in message
     path.write_bytes(content)
-    assert fault(path).startswith(f"{path}:1: the packed file is damaged")
+    assert fault(path).startswith(f"{path}:1: the compressed file is damaged")
 
 
 @pytest.mark.parametrize(

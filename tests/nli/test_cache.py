@@ -59,5 +59,7 @@ def test_a_damaged_file_is_named(reader, tmp_path):
     CachedJudge(reader, tmp_path)(PAIRS)
     (file,) = tmp_path.iterdir()
     file.write_bytes(file.read_bytes()[:-5])
-    with pytest.raises(StorageError, match=f"{file.name}: this file of judgements is damaged"):
+    with pytest.raises(
+        StorageError, match=f"{file.name}: this cache of NLI probabilities is damaged"
+    ):
         CachedJudge(reader, tmp_path)

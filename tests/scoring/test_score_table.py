@@ -228,8 +228,8 @@ class TestCommand:
             (("A.txt", "--corpus", "demo"), "A.txt: 120 responses without id or context for"),
             (("A.txt", "B.csv", "--baseline", "Z"), "--baseline: unknown system 'Z'"),
             (("A.txt", "--format", "png"), "--format: png is no format to print"),
-            (("A.txt", "--json", "--baseline", "A"), "--baseline: it does not go with --json"),
-            (("A.txt", "--json", "--out", "x"), "--out: it does not go with --json"),
+            (("A.txt", "--json", "--baseline", "A"), "--baseline: cannot be combined with --json"),
+            (("A.txt", "--json", "--out", "x"), "--out: cannot be combined with --json"),
         ],
     )
     def test_mistakes_are_one_line(

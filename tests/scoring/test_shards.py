@@ -81,7 +81,7 @@ def test_examples_without_a_dialogue_merge_to_the_very_same_scores(tmp_path):
 def test_a_response_without_an_id_is_refused(tmp_path):
     lines = responses(3)
     del lines[1]["id"]
-    with pytest.raises(InputError, match=r"part0\.jsonl:2: this line has no id\. .* example's"):
+    with pytest.raises(InputError, match=r"part0\.jsonl:2: this line has no id\. .* its example"):
         in_shards(tmp_path, [lines], metrics=["length"])
     assert not list(tmp_path.rglob("*.shard"))
 
@@ -269,7 +269,7 @@ class TestCommand:
         for other in (("--paired-with", file), ("--convention", "rl")):
             result = command("score", file, "--shards", tmp_path, *other)
             assert result.code == 2
-            assert "it does not go with" in result.err
+            assert "cannot be combined with" in result.err
 
 
 def _forged(path: Path, arrays: dict[str, Any], **header: Any) -> Path:

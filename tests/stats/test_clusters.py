@@ -119,7 +119,7 @@ def test_rounding_is_metricd_by_the_sizes_that_are_given():
 
 
 def test_values_and_dialogues_must_match():
-    with pytest.raises(ValueError, match="2 dialogues for 3 values"):
+    with pytest.raises(ValueError, match="2 dialogue numbers for 3 values"):
         ClusteredMean.of([1, 2, 3], [0, 1])
 
 

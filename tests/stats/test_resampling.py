@@ -118,7 +118,7 @@ def test_systems_that_do_not_match_are_refused():
     one = Counts(np.ones((3, 1)))
     with pytest.raises(ValueError, match="counts do not match"):
         randomise({}, one, Counts(np.ones((4, 1))), None)
-    with pytest.raises(ValueError, match="2 dialogues for 3 values"):
+    with pytest.raises(ValueError, match="2 dialogue numbers for 3 values"):
         randomise({}, one, one, [0, 1])
 
 

@@ -216,7 +216,7 @@ FAULTS_OF_MORE = {
     "a fault of its own": (
         'system = "copy-last"',
         "",
-        "more.toml:row[0]: a row needs either system or absent",
+        "more.toml:row[0]: a row needs either `system` or `absent`",
     ),
     "a wrong decoding": (
         'system = "copy-last"',
@@ -280,11 +280,11 @@ FAULTS = {
         'system = "unigram"\ndecoding = "gredy"',
         "mine.toml:row[0].decoding: unknown decoding 'gredy'. Did you mean 'greedy'?",
     ),
-    "no label": ('label = "My system"', "", "mine.toml:row[1]: a row needs printed"),
+    "no label": ('label = "My system"', "", "mine.toml:row[1]: a row needs a name: `printed`"),
     "neither system nor reason": (
         'system = "copy-last"',
         "",
-        "mine.toml:row[1]: a row needs either system or absent",
+        "mine.toml:row[1]: a row needs either `system` or `absent`",
     ),
     "twice": ('label = "My system"', 'label = "Alt"', "mine.toml:row: 'Alt' occurs twice"),
     "no rows": (

@@ -89,7 +89,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
         load(tmp_path)
     damaged = tmp_path / "v.txt.xz"
     damaged.write_bytes(lzma.compress(GLOVE.encode() * 99)[:40])
-    with pytest.raises(InputError, match=r"v\.txt\.xz:1: the packed file is damaged"):
+    with pytest.raises(InputError, match=r"v\.txt\.xz:1: the compressed file is damaged"):
         load(damaged)
 
 

@@ -95,10 +95,10 @@ def card(
         rank=RANK,
         alpha=ALPHA,
         parts=", ".join(f"{part:g}" for part in PARTS),
-        stages="\n".join(_stages(curriculum, short)),
-        taught="\n".join(_taught(curriculum)),
+        stages="\n".join(_stage_table(curriculum, short)),
+        taught="\n".join(_source_table(curriculum)),
         dialogue=len(dialogue) // len(LABELS),
-        made_pairs="\n".join(_made(curriculum)),
+        made_pairs="\n".join(_made_table(curriculum)),
         calibrated=_calibrated(offsets),
         findings=findings,
         **asdict(first.settings),
@@ -123,7 +123,7 @@ def _range(tried: Sequence[float]) -> str:
     return f"{tried[0]:+g} to {tried[-1]:+g}"
 
 
-def _stages(curriculum: Curriculum, short: Sequence[int]) -> Iterator[str]:
+def _stage_table(curriculum: Curriculum, short: Sequence[int]) -> Iterator[str]:
     yield "| stage | of collections | made | short enough | highest rate | seed |"
     yield "|---|---|---|---|---|---|"
     for number, (stage, pairs) in enumerate(zip(curriculum.stages, short, strict=True), 1):
@@ -132,7 +132,7 @@ def _stages(curriculum: Curriculum, short: Sequence[int]) -> Iterator[str]:
         yield f"| {number} | {labelled:,} | {made:,} | {pairs:,} | {rate:g} | {settings.seed} |"
 
 
-def _taught(curriculum: Curriculum) -> Iterator[str]:
+def _source_table(curriculum: Curriculum) -> Iterator[str]:
     yield "| file | collection | licence | pairs |"
     yield "|---|---|---|---|"
     for source, count in curriculum.counts:
@@ -141,7 +141,7 @@ def _taught(curriculum: Curriculum) -> Iterator[str]:
         yield f"| | {title} | CC BY-NC-SA 4.0 | {len(pairs):,} |"
 
 
-def _made(curriculum: Curriculum) -> Iterator[str]:
+def _made_table(curriculum: Curriculum) -> Iterator[str]:
     yield "| stage | pairs | number |"
     yield "|---|---|---|"
     for number, stage in enumerate(curriculum.stages[1:], 2):

@@ -20,7 +20,7 @@ from dialbench.nli.training.examination import (
     sanity,
 )
 from dialbench.nli.training.pairs import HELD_OUT
-from dialbench.nli.training.probes import Probed, probe
+from dialbench.nli.training.probes import ProbeResult, probe
 from dialbench.nli.training.ratings import Agreement, agreement, read_rated
 from dialbench.records import Example
 
@@ -69,8 +69,8 @@ class Findings:
     """What a judge makes of held-out sets, probes, dialogue, constants and rated responses."""
 
     examined: tuple[Examined, ...]
-    probed: tuple[Probed, ...]
-    sane: SanityReport
+    probes: tuple[ProbeResult, ...]
+    sanity: SanityReport
     constants: tuple[SameResponse, ...]
     agreements: tuple[Agreement, ...]
 
@@ -106,13 +106,13 @@ class Findings:
                 "file | collection | licence | pairs | accuracy | confusion",
                 map(_row_of_set, self.examined),
             ),
-            right=sum(one.right for one in self.probed),
-            probes=sum(one.pairs for one in self.probed),
-            probed=_table("phenomenon | pairs | right | accuracy", map(_row_of_probe, self.probed)),
+            right=sum(one.right for one in self.probes),
+            probes=sum(one.pairs for one in self.probes),
+            probed=_table("phenomenon | pairs | right | accuracy", map(_row_of_probe, self.probes)),
             contexts=CONTEXTS,
-            levels=_table("response | how many | UE", map(_row_of_level, self.sane.levels)),
-            margins=_table("metric | difference | from | to", _margins(self.sane)),
-            unlike=self.sane.unlike,
+            levels=_table("response | how many | UE", map(_row_of_level, self.sanity.levels)),
+            margins=_table("metric | difference | from | to", _margins(self.sanity)),
+            unlike=self.sanity.unlike,
             constant_contexts=CONSTANT_CONTEXTS,
             constants=_table(f"response | {names}", map(_row_of_constant, self.constants)),
             agreements=_table("set | metric | responses | rho | p", self._agreements()),
@@ -142,7 +142,7 @@ def _row_of_set(one: Examined) -> str:
     return f"{facts} | {one.accuracy:.2%} | {rows}"
 
 
-def _row_of_probe(one: Probed) -> str:
+def _row_of_probe(one: ProbeResult) -> str:
     return f"{one.phenomenon} | {one.pairs} | {one.right} | {one.accuracy:.0%}"
 
 

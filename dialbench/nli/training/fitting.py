@@ -165,7 +165,7 @@ class Training:
         tensors, numbers = checkpoint.read(self.file)
         if numbers["identity"] != self.identity:
             raise StorageError(
-                "this training is of other pairs, settings or beginnings",
+                "this checkpoint is of a run with other pairs, settings or initial weights",
                 where=str(self.file),
                 hint="Delete it or choose another --out.",
             )

@@ -16,7 +16,7 @@ _FILE = Path(__file__).with_name("probes.tsv")
 
 
 @dataclass(frozen=True)
-class Probed:
+class ProbeResult:
     """A phenomenon: how many of its pairs there are, and how many got their label."""
 
     phenomenon: str
@@ -40,12 +40,12 @@ def read_probes() -> dict[str, list[Pair]]:
     return probes
 
 
-def probe(judge: Judge) -> tuple[Probed, ...]:
+def probe(judge: Judge) -> tuple[ProbeResult, ...]:
     """What a judge makes of the probes, in the order of the file."""
-    return tuple(_probed(judge, name, pairs) for name, pairs in read_probes().items())
+    return tuple(_probe_result(judge, name, pairs) for name, pairs in read_probes().items())
 
 
-def _probed(judge: Judge, name: str, pairs: list[Pair]) -> Probed:
+def _probe_result(judge: Judge, name: str, pairs: list[Pair]) -> ProbeResult:
     labels = judge([pair[:2] for pair in pairs]).argmax(axis=1)
     right = sum(pair.label == label for pair, label in zip(pairs, labels, strict=True))
-    return Probed(name, len(pairs), right)
+    return ProbeResult(name, len(pairs), right)

@@ -105,7 +105,7 @@ def _grade(folder: Path, name: str, title: str) -> RatedSet:
             strict=True,
         )
     ]
-    return _rated(title, rows)
+    return _rated_set(title, rows)
 
 
 def _multiref(path: Path) -> RatedSet:
@@ -114,10 +114,10 @@ def _multiref(path: Path) -> RatedSet:
         (tuple(row["context"].split("||||")), row["response"], float(row["human_average_rating"]))
         for row in rows
     ]
-    return _rated("multi-reference DailyDialog", rated)
+    return _rated_set("multi-reference DailyDialog", rated)
 
 
-def _rated(title: str, rows: list[tuple[tuple[str, ...], str, float]]) -> RatedSet:
+def _rated_set(title: str, rows: list[tuple[tuple[str, ...], str, float]]) -> RatedSet:
     answered = tuple(
         (Example(str(i), str(i), context, ()), response)
         for i, (context, response, _) in enumerate(rows)

@@ -166,10 +166,10 @@ def _fitted(table: ShownTable) -> tuple[_Type, str, list[_Float]]:
             return size, "table*", [parts]
     fits = (pair for pair in cut if sum(map(_height, pair[1])) <= pair[0].lines)
     size, parts = next(fits, cut[-1])
-    return size, "table*", _pages(parts, size.lines)
+    return size, "table*", _paginate(parts, size.lines)
 
 
-def _pages(parts: Sequence[ShownTable], lines: int) -> list[_Float]:
+def _paginate(parts: Sequence[ShownTable], lines: int) -> list[_Float]:
     """Panels by the page; one that is higher is cut between rows."""
     floats: list[_Float] = [[]]
     most = lines - _HEAD

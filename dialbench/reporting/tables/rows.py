@@ -103,7 +103,9 @@ def row_named(name: str, groups: Sequence[SeedGroup], *, where: str) -> int:
     if len(rows) > 1:
         several = ", ".join(groups[row].label for row in rows)
         what = f"{name!r} has several rows: {several}"
-        raise InputError(what, where=where, hint="Name one of them as the table does.")
+        raise InputError(
+            what, where=where, hint="Write the whole name of one of them, as the table prints it."
+        )
     return rows[0]
 
 

@@ -19,7 +19,7 @@ def comparison_of(system: str, base: str, compared: Mapping[str, Mapping[str, An
         compared: of each metric what `dialbench.scoring.paired.compared` says.
     """
     differences = {column_of(name).title: values for name, values in compared.items()}
-    rows = [Row(title, _differences(values)) for title, values in differences.items()]
+    rows = [Row(title, _difference_cells(values)) for title, values in differences.items()]
     tests = dict.fromkeys(values["test"] for values in differences.values() if values["test"])
     reasons = (
         f"{title}: {values['reason']}"
@@ -52,7 +52,7 @@ _COMPARED = tuple(
 )
 
 
-def _differences(compared: Mapping[str, Any]) -> dict[str, Cell]:
+def _difference_cells(compared: Mapping[str, Any]) -> dict[str, Cell]:
     cells = {name: _number(value) for name, value in compared.items() if name not in _IN_NOTES}
     p, interval = compared["p"], compared["difference"]["interval"]
     if p is not None and p < _LEAST_P:
