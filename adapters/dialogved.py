@@ -134,9 +134,9 @@ class DialogModel(ProphetNetModel):
         return Distances(tuple(table for table, _ in on), tuple(i for _, i in on), unseen)
 
 
-def _pairs(places: Tensor, buckets: tuple[int, int]) -> Tensor:
-    # (B, S) places -> (B, 1, S, S) buckets of query minus key
-    distance = places[:, None, :, None] - places[:, None, None, :]
+def _pairs(positions: Tensor, buckets: tuple[int, int]) -> Tensor:
+    # (B, S) positions -> (B, 1, S, S) buckets of query minus key
+    distance = positions[:, None, :, None] - positions[:, None, None, :]
     return bucket_of(distance, *buckets, both_ways=True)
 
 

@@ -143,8 +143,8 @@ class ProphetNetModel(DialogueModel):
 
     def embed_context(self, tokens: Tensor) -> Tensor:
         """(B, S) tokens of a context -> (B, S, n), words and where they stand."""
-        places = torch.arange(1, tokens.shape[1] + 1, device=tokens.device)  # row 0 is PAD's
-        return self.embedding(tokens) + _rows(self.encoder_positions, places)  # type: ignore[no-any-return]
+        positions = torch.arange(1, tokens.shape[1] + 1, device=tokens.device)  # row 0 is PAD's
+        return self.embedding(tokens) + _rows(self.encoder_positions, positions)  # type: ignore[no-any-return]
 
     def distances(self, tokens: Tensor, seen: Tensor) -> Draws:
         """What encoder attention knows of the distances between the tokens (B, S); nothing here."""
@@ -174,9 +174,9 @@ class ProphetNetModel(DialogueModel):
 
     def embed(self, tokens: Tensor, first: int, streams: int) -> Tensor:
         """(N, T) tokens at positions from `first` on -> (N, (K + 1) T, n) rows of all streams."""
-        places = torch.arange(first + 1, first + tokens.shape[1] + 1, device=tokens.device)
-        main = self.embedding(tokens) + _rows(self.decoder_positions, places)  # (N, T, n)
-        ahead = _rows(self.decoder_positions, places + 1)  # (T, n), where the next word will be
+        positions = torch.arange(first + 1, first + tokens.shape[1] + 1, device=tokens.device)
+        main = self.embedding(tokens) + _rows(self.decoder_positions, positions)  # (N, T, n)
+        ahead = _rows(self.decoder_positions, positions + 1)  # (T, n), where the next word will be
         # The released model has the vector of stream 1 in the last row of its table.
         starts = self.streams.weight.roll(1, 0)[:streams, None]  # (K, 1, n)
         predicting = (starts + ahead).flatten(0, 1).expand(len(tokens), -1, -1)  # (N, K T, n)
@@ -236,9 +236,9 @@ class ProphetNetModel(DialogueModel):
         return self.output(x[:, 0, 0]), replace(state, row=row, length=state.length + 1)
 
 
-def _rows(table: nn.Embedding, places: Tensor) -> Tensor:
+def _rows(table: nn.Embedding, positions: Tensor) -> Tensor:
     # What lies beyond a checkpoint's last position is read as that.
-    return table(places.clamp(max=table.num_embeddings - 1))  # type: ignore[no-any-return]
+    return table(positions.clamp(max=table.num_embeddings - 1))  # type: ignore[no-any-return]
 
 
 class ProphetNet(OwnModel, TunedAdapter):

@@ -222,8 +222,8 @@ class SVTModel(LatentTransformerModel):
         states = states.flatten(0, 1)  # (B * T, n + z)
         target = batch.target.index_select(0, batch.real // size)  # (R, T)
         nll = bag_nll(self.bag(states.index_select(0, batch.real)), target)  # (R, T)
-        places = torch.arange(size, device=target.device)
-        ahead = places >= (batch.real % size)[:, None]  # words from t on, (R, T)
+        positions = torch.arange(size, device=target.device)
+        ahead = positions >= (batch.real % size)[:, None]  # words from t on, (R, T)
         # mean over the words from t on, (R,)
         return (nll * ahead).sum(1) / (ahead & target.ne(PAD)).sum(1)
 

@@ -123,15 +123,15 @@ def streams_of(
         memory: M.
         device: where the tensors shall be.
     """
-    places = torch.arange(first + size, device=device)
-    distance = places[first:, None] - places  # (T, C), to the main stream's inputs
+    positions = torch.arange(first + size, device=device)
+    distance = positions[first:, None] - positions  # (T, C), to the main stream's inputs
     itself = distance.new_zeros(size, 1)
     # The main stream needs no row of its own beside the keys: its input is among them.
     seen = [_columns(distance.ge(0), memory, in_front=True, itself=False)]
     index = [torch.cat([distance, itself], 1)]
     for ahead in range(count):
         # Stream k reads inputs up to t - k + 1, and row 0 the start, as there is nothing else.
-        visible = distance.ge(ahead) | places.eq(0)
+        visible = distance.ge(ahead) | positions.eq(0)
         seen.append(_columns(visible, memory, in_front=False, itself=True))
         index.append(torch.cat([distance + 1, itself], 1))  # the word is behind its input
     visible = torch.cat(seen)  # (R, M + C + 1), R = (K + 1) T

@@ -115,9 +115,9 @@ def mirrored(real: Tensor) -> Tensor:
     return torch.where(opposite < 0, position, opposite)
 
 
-def pick(x: Tensor, places: Tensor) -> Tensor:
-    """(B, S, n) at places (B, P) -> (B, P, n)."""
-    return x.gather(1, places[:, :, None].expand(-1, -1, x.shape[-1]))
+def pick(x: Tensor, positions: Tensor) -> Tensor:
+    """(B, S, n) at positions (B, P) -> (B, P, n)."""
+    return x.gather(1, positions[:, :, None].expand(-1, -1, x.shape[-1]))
 
 
 class StackedGRU(nn.Module):

@@ -73,7 +73,7 @@ class FunctionWords:
         Args:
             train: its words are counted; its responses are tagged, each distinct one once.
             vocabulary: what they are chosen from.
-            tags: `nltk` demands nltk's tagger, `closed` takes our list, `auto` the tagger where
+            tags: `nltk` requires nltk's tagger, `closed` takes our list, `auto` the tagger where
                 there is one.
             count: words must occur more often than this.
             data: the data folder.

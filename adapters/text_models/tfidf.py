@@ -73,9 +73,9 @@ class TfIdf:
     def fit(cls, texts: PackedSequences, count: int) -> TfIdf:
         """Keeps the `count` features that occur most often, of equal ones the lower number."""
         rows, keys = _grams(texts)
-        features, places, times = np.unique(keys, return_inverse=True, return_counts=True)
+        features, inverse, times = np.unique(keys, return_inverse=True, return_counts=True)
         kept = np.sort(np.argsort(-times, kind="stable")[:count])
-        pairs = np.unique(rows * len(features) + places)  # a text counts once for each of its own
+        pairs = np.unique(rows * len(features) + inverse)  # a text counts once for each of its own
         # (F,) in how many texts each feature occurs
         df = np.bincount(pairs % max(1, len(features)), minlength=len(features))[kept]
         return cls(features[kept], np.log((1 + len(texts.starts)) / (1 + df)) + 1)
@@ -84,10 +84,10 @@ class TfIdf:
         """The vectors of N texts."""
         rows, keys = _grams(texts)
         size, total = len(self.features), len(texts.starts)
-        places = np.searchsorted(self.features, keys)  # the feature of each key, if it is one
-        known = places < size
-        known[known] = self.features[places[known]] == keys[known]
-        cells, times = np.unique(rows[known] * max(1, size) + places[known], return_counts=True)
+        indices = np.searchsorted(self.features, keys)  # the feature of each key, if it is one
+        known = indices < size
+        known[known] = self.features[indices[known]] == keys[known]
+        cells, times = np.unique(rows[known] * max(1, size) + indices[known], return_counts=True)
         rows, columns = cells // max(1, size), cells % max(1, size)
         values = times * self.weights[columns]  # tf idf
         # to rows of length 1

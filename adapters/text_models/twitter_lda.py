@@ -181,7 +181,7 @@ class Sampler:
     def _count(self, block: _Block, sign: float) -> None:
         topic = self.topic[block.rows]
         np.add.at(self.shares, (block.dialogues, topic), sign)
-        self._count_words(block.words, topic[block.members], self.from_topic[block.places], sign)
+        self._count_words(block.words, topic[block.members], self.from_topic[block.positions], sign)
 
     def _count_words(self, words: Ints, z: Ints, is_topic: NDArray[np.bool_], sign: float) -> None:
         np.add.at(self.words, (words[is_topic], z[is_topic]), sign)
@@ -190,7 +190,7 @@ class Sampler:
     def _draw_topics(self, block: _Block) -> Ints:
         # p(z | rest) of each message, its words' sources as they are: the words drawn from z come
         # one after the other, so that each counts for those behind it.
-        is_topic = self.from_topic[block.places]
+        is_topic = self.from_topic[block.positions]
         words, members = block.words[is_topic], block.members[is_topic]
         earlier = _ranks(members * self.V + words)  # the same word of the same message
         before = _ranks(members)  # any word of the same message
@@ -208,8 +208,8 @@ class Sampler:
         topic = self.topic[block.rows]
         for column in block.columns:
             words, z = block.words[column], topic[block.members[column]]
-            places = block.places[column]
-            self._count_words(words, z, self.from_topic[places], -1.0)
+            positions = block.positions[column]
+            self._count_words(words, z, self.from_topic[positions], -1.0)
             totals, shared = self.words.sum(0), self.background.sum()
             from_topic = (self.words[words, z] + _BETA) / (totals[z] + self.V * _BETA)  # p(w | z)
             # proportional to p(topic) p(w | z)
@@ -217,8 +217,8 @@ class Sampler:
             from_all = (self.background[words] + _BETA) / (shared + self.V * _BETA)  # p(w | B)
             from_all *= shared + _GAMMA  # proportional to p(background) p(w | B)
             draws = self.random.random(len(words)) * (from_topic + from_all)
-            self.from_topic[places] = draws < from_topic
-            self._count_words(words, z, self.from_topic[places], 1.0)
+            self.from_topic[positions] = draws < from_topic
+            self._count_words(words, z, self.from_topic[positions], 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,7 +229,7 @@ class _Block:
         rows: (B,) which messages.
         dialogues: (B,) whose they are.
         words: (W,) their words.
-        places: (W,) where these stand among the words of all messages.
+        positions: (W,) where these stand among the words of all messages.
         members: (W,) the number in this block of each word's message.
         columns: for each place in a message, which of the W words stand there.
     """
@@ -237,7 +237,7 @@ class _Block:
     rows: Ints
     dialogues: Ints
     words: Ints
-    places: Ints
+    positions: Ints
     members: Ints
     columns: list[Ints]
 
@@ -247,11 +247,11 @@ class _Block:
         members = np.repeat(np.arange(len(rows)), lengths)
         # place in its message
         column = np.arange(len(members)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        places = np.repeat(starts, lengths) + column
+        positions = np.repeat(starts, lengths) + column
         order = np.argsort(column, kind="stable")
         columns = np.split(order, np.cumsum(np.bincount(column))[:-1]) if len(order) else []
-        words = messages.words.values[places].astype(np.int64)
-        return cls(rows, messages.dialogues[rows], words, places, members, columns)
+        words = messages.words.values[positions].astype(np.int64)
+        return cls(rows, messages.dialogues[rows], words, positions, members, columns)
 
 
 def _ranks(keys: Ints) -> Ints:

@@ -130,11 +130,11 @@ def test_every_pair_that_is_not_too_long_is_seen_once(begin):
 def test_another_training_in_the_folder_is_not_overwritten(begin):
     start = begin().fit(lambda _: None)
     for other in ({"pairs": PAIRS[::-1]}, {"start": start}):
-        with pytest.raises(StorageError, match="of other pairs, settings or beginnings"):
+        with pytest.raises(StorageError, match="with other pairs, settings or initial weights"):
             begin(**other).fit(lambda _: None)
     begin("further", start=start).fit(lambda _: None)
     changed = start | {"classifier.bias": start["classifier.bias"] + 1}
-    with pytest.raises(StorageError, match="of other pairs, settings or beginnings"):
+    with pytest.raises(StorageError, match="with other pairs, settings or initial weights"):
         begin("further", start=changed).fit(lambda _: None)
 
 
