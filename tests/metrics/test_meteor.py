@@ -141,7 +141,7 @@ def test_wordnet_is_found_in_the_data_folder_then_in_nltk_data(tiny_wordnet, tmp
 def test_a_damaged_archive_is_named(tmp_path, content):
     path = tmp_path / "wordnet.zip"
     path.write_bytes(content)
-    with pytest.raises(InputError, match=r"wordnet\.zip: .*Replace the file"):
+    with pytest.raises(InputError, match=r"wordnet\.zip: .*Replace it by"):
         WordNetFiles(path).synonyms("cab")
 
 
@@ -149,5 +149,5 @@ def test_an_archive_of_something_else_is_named(tmp_path):
     path = tmp_path / "wordnet.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("wordnet/index.noun", "not an index\n")
-    with pytest.raises(InputError, match=r"wordnet\.zip: .*Replace the file"):
+    with pytest.raises(InputError, match=r"wordnet\.zip: .*Replace it by"):
         WordNetFiles(path).synonyms("cab")
