@@ -43,7 +43,8 @@ FROM_ELSEWHERE = re.compile(r"<(?:script|link|img|iframe)[^>]+(?:src|href)=.(?:h
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Completes the sections of the navigation that are lists of pages."""
+    """Completes the sections of the navigation; documents that it does not name come last."""
+    placed = str(config.nav)
     entries = (entry for entry in config.nav if isinstance(entry, dict))
     sections = {name: pages for entry in entries for name, pages in entry.items()}
     findings = (f"findings/{page.name}" for page in (ROOT / "docs/findings").glob("2*.md"))
@@ -51,6 +52,8 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     sections["Findings"] += sorted(findings, reverse=True)
     sections["Reference"] += [f"reference/{name}.md" for name in ("python", *CONTRACTS)]
     sections["Project"] += [address_of(name) for name in PROJECT]
+    documents = sorted(page.name for page in (ROOT / "docs").glob("*.md"))
+    sections["Project"] += [name for name in documents if f"'{name}'" not in placed]
     return config
 
 

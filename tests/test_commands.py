@@ -30,7 +30,7 @@ FEW = [
     *("--jobs", "1", "--progress", "none", "--formats", "txt"),
 ]
 OUTSIDE = re.compile(
-    r"dailydialog|\b(DIR|FOLDER)\b|hredf|hf\[|endpoint\[|--suite|--judgements|^fetch"
+    r"dailydialog|\b(DIR|FOLDER)\b|hredf|hf\[|endpoint\[|--suite|--judgements|^fetch|^convert"
     r"|results/runs/numbers|results/runs --paper|--models all|--deadline"
 )
 """What needs a corpus, a network, a model, judgements or hours."""
