@@ -32,7 +32,7 @@ class BleuParlai(MeanMetric):
     """
 
     bounds = SHARE
-    interval_from = 800
+    interval_from = 1600
 
     def __init__(self, tokenizer: str) -> None:
         super().__init__(

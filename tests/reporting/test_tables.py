@@ -400,6 +400,9 @@ def test_responses_without_dialogues_of_several_are_told(build_one, result, scor
     alone = "Every response is taken as a dialogue of its own"
     assert notes_with(build_one(*rows(np.arange(20.0))), alone)
     assert not notes_with(build_one(*rows(np.arange(20.0) // 2)), alone)
+    few = "7 dialogues: too few for tests to find most differences."
+    assert few in build_one(*rows(np.arange(20.0) // 3)).notes
+    assert not notes_with(build_one(*rows(np.arange(20.0) // 2)), "too few")
 
 
 def test_tests_of_single_runs_among_several_are_told(build_one, result, score):

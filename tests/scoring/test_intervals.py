@@ -29,7 +29,7 @@ def responses(count):
 def test_a_metric_of_rare_responses_has_an_interval_from_enough_on(name):
     (metric,) = create([name], MetricSettings())
     fewest = metric.interval_from
-    assert 100 < fewest <= 1000
+    assert 100 < fewest <= 1600
     for count in (fewest - 1, fewest):
         score = score_responses(responses(count), [metric])[name]
         assert score.available

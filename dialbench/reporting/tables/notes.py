@@ -11,6 +11,9 @@ from dialbench.reporting.tables.rows import MIN_DIFFERENT, SeedGroup, repetition
 from dialbench.reporting.tables.significance import Marks, Rules
 from dialbench.reporting.tables.text_table import number, signatures
 from dialbench.stats.compare import OVER_RUNS
+from dialbench.text.wording import count_of
+
+_MIN_DIALOGUES = 8  # swapping fewer never gives p < 0.01
 
 
 def notes(
@@ -128,18 +131,24 @@ def test_notes(
         yield "Tests generalise to new conversations, not to new training runs."
     elif not all(OVER_RUNS in test for test in tests):
         yield f"Tests that are not over {OVER_RUNS} generalise to new conversations only."
-    if tests and _each_response_alone(groups):
+    if tests:
+        yield from _dialogue_counts(groups)
+
+
+def _dialogue_counts(groups: Sequence[SeedGroup]) -> Iterator[str]:
+    """Whether dialogues are few, or none of them holds two responses, where they are known."""
+    scores = (s for group in groups for result in group.done for s in result.scores.values())
+    dialogues = next((score.dialogues for score in scores if score.dialogues is not None), None)
+    if dialogues is None:
+        return
+    count = len(np.unique(dialogues))
+    if count < _MIN_DIALOGUES:
+        yield f"{count_of(count, 'dialogue')}: too few for tests to find most differences."
+    if count == len(dialogues):
         yield (
             "Every response is taken as a dialogue of its own; where several belong to one, "
             "p is too small."
         )
-
-
-def _each_response_alone(groups: Sequence[SeedGroup]) -> bool:
-    """Whether the dialogues are known, and none of them holds two responses."""
-    scores = (s for group in groups for result in group.done for s in result.scores.values())
-    dialogues = next((score.dialogues for score in scores if score.dialogues is not None), None)
-    return dialogues is not None and len(np.unique(dialogues)) == len(dialogues)
 
 
 def _untested(
