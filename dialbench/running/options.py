@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -27,6 +28,7 @@ class RunOptions:
             whatever was ever begun.
         answers_only: stop before scoring, which needs more packages than training does.
         progress: rich, plain or none.
+        tracker: trackers that are told losses and scores, by name.
     """
 
     device: Annotated[str, Help("Where to train and answer.  [default: auto]", "auto|cpu|cuda")] = (
@@ -51,6 +53,11 @@ class RunOptions:
     ] = "missing"
     answers_only: Annotated[bool, Help("Train and respond; score nothing.")] = False
     progress: Annotated[Mode, Help("How to show progress.  [default: rich]")] = "none"
+
+    tracker: Annotated[
+        Sequence[str],
+        Help("Also tell losses and scores to tensorboard, or another tracker.", "NAMES"),
+    ] = ()
 
     def __post_init__(self) -> None:
         if self.deadline is not None and not 0 <= self.deadline < math.inf:

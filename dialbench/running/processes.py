@@ -11,7 +11,7 @@ import os
 import signal
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -254,6 +254,9 @@ class _Relay(Display):
 
     def update(self, label: str, stage: str, numbers: dict[str, float]) -> None:
         self.send("show", ("update", label, stage, numbers))
+
+    def epoch(self, label: str, losses: Mapping[str, float]) -> None:
+        self.send("show", ("epoch", label, dict(losses)))
 
     def done(self, label: str, seconds: float) -> None:
         self.send("show", ("done", label, seconds))

@@ -75,6 +75,9 @@ class Display(Protocol):
     def update(self, label: str, stage: str, numbers: dict[str, float]) -> None:
         """Shows how far a job is: stage; epoch, epochs, step, steps, judged, pairs, loss, rate."""
 
+    def epoch(self, label: str, losses: Mapping[str, float]) -> None:
+        """Reports the losses of a finished epoch."""
+
     def done(self, label: str, seconds: float) -> None:
         """Reports that a job is finished and how long it took."""
 
@@ -101,6 +104,10 @@ class JobProgress(Progress):
     def update(self, stage: str, **numbers: float) -> None:
         """Shows how far `stage` is: epoch, epochs, step, steps, loss, rate (examples a second)."""
         self._board.update(self._label, stage, numbers)
+
+    def epoch(self, losses: Mapping[str, float]) -> None:
+        """Passes on the losses of a finished epoch."""
+        self._board.epoch(self._label, losses)
 
     def warn(self, text: str) -> None:
         """Shows a warning and keeps it for the notes; a repeated one is ignored."""
@@ -168,6 +175,9 @@ class Board(Display):
             self._rows.pop(label, None)
             raise
         self.done(label, self._clock() - start)
+
+    def epoch(self, label: str, losses: Mapping[str, float]) -> None:
+        """Shows nothing: a row of the table has the loss so far."""
 
     def done(self, label: str, seconds: float) -> None:
         """Reports that a job is finished and how long it took."""

@@ -6,13 +6,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from dialbench.adapter import Adapter, Run
 from dialbench.errors import InputError
 from dialbench.records import Context, Decoding, Job
 from dialbench.running.options import resolved_device
+from dialbench.store.finished import SYSTEM, is_finished, read_finished, verified_system
 from dialbench.store.layout import Store
 from dialbench.systems import Plugin, Registry, System
+
+_AGAIN_HINT = "Get the whole folder again."
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ class TrainedSystem:
 
 def load(
     runs: Path | str,
-    system: str,
+    system: str | None = None,
     *,
     corpus: str | None = None,
     seed: int | None = None,
@@ -79,8 +83,8 @@ def load(
     """Loads a trained system.
 
     Args:
-        runs: the folder that `run` wrote to.
-        system: its name, with options as in `--models`.
+        runs: the folder that `run` wrote to, or one that `push` or `pull` wrote.
+        system: its name, with options as in `--models`; a folder of `push` holds but one.
         corpus: what it was trained on; needed where there are several.
         seed: of its training; by default the lowest.
         device: auto, cpu or cuda.
@@ -91,13 +95,52 @@ def load(
         InputError: there is no such system, it is not trained, or several trainings fit.
         StorageError: a file is damaged.
     """
+    found = find(runs, system, corpus=corpus, seed=seed, plugins=plugins)
+    adapter = found.adapter.load(found.folder / SYSTEM, found.config)
+    return TrainedSystem(found.name, found.job, adapter, resolved_device(device), data)
+
+
+@dataclass(frozen=True)
+class FoundSystem:
+    """A trained system on the disk, its files compared with their checksums.
+
+    Attributes:
+        name: what `--models` calls it.
+        adapter, config: its class, and what it was trained with.
+        job: what it was trained for.
+        folder: which has its record, and the system's own files in `system`.
+    """
+
+    name: str
+    adapter: type[Adapter]
+    config: Any
+    job: Job
+    folder: Path
+
+
+def find(
+    runs: Path | str,
+    system: str | None = None,
+    *,
+    corpus: str | None = None,
+    seed: int | None = None,
+    plugins: Iterable[Plugin] = (),
+) -> FoundSystem:
+    """Finds what `load` loads; arguments and errors as there."""
+    root = Path(runs)
+    pushed = read_finished(root) if is_finished(root) else None
+    if pushed:
+        system = system or pushed.job.system
+    if system is None:
+        raise InputError("no system is named", where="system", hint="Name one that is trained.")
     named, *others = Registry(plugins).parse(system, where="system")
     if others:
         raise InputError(
             f"{system} is more than one system", where="system", hint="Give one system."
         )
-    store = Store(Path(runs))
-    job = _training_of(named.name, store, corpus, seed)
+    job = pushed.job.job() if pushed else _training_of(named.name, Store(root), corpus, seed)
+    if job.system != named.name:
+        raise InputError(f"it holds {job.system}, not {named.name}", where=str(root))
     config = System(named.name, named.adapter, {}).config(job.training["config"])
     if job.training["version"] != named.adapter.version:
         raise InputError(
@@ -106,11 +149,10 @@ def load(
             where=str(runs),
             hint="Train it again.",
         )
-    folder = store.trained(job)
-    if folder is None:
+    trained = verified_system(root, pushed, _AGAIN_HINT) if pushed else Store(root).trained(job)
+    if trained is None:
         raise InputError(f"{named.name} is not trained", where=str(runs))
-    adapter = named.adapter.load(folder, config)
-    return TrainedSystem(named.name, job, adapter, resolved_device(device), data)
+    return FoundSystem(named.name, named.adapter, config, job, trained.parent)
 
 
 def _training_of(name: str, store: Store, corpus: str | None, seed: int | None) -> Job:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -313,6 +313,10 @@ class _BaseProgress(JobProgress):
     def update(self, stage: str, **numbers: float) -> None:
         """Shows how far `stage` of the base is."""
         super().update(f"{stage} {self._base}", **numbers)
+
+    def epoch(self, losses: Mapping[str, float]) -> None:
+        """Passes on the losses of an epoch of the base, under a name of its own."""
+        self._board.epoch(f"{self._label}: {self._base}", losses)
 
 
 def _load(task: Task, folder: Path) -> Adapter:

@@ -25,9 +25,9 @@ from typing import Any
 from dialbench.errors import InputError, StorageError
 from dialbench.files import responses as response_files
 from dialbench.files.atomic import atomic_folder, atomic_write, remove_leftovers, storage_errors
-from dialbench.files.checksum import sha256_of
 from dialbench.records import Job, Profile, Responses, Result, Score
 from dialbench.store import scores as score_files
+from dialbench.store.finished import SYSTEM, TRAINED, checksum, verified_system, verify
 from dialbench.store.lock import locked
 from dialbench.store.schema import (
     JobFields,
@@ -42,7 +42,7 @@ from dialbench.store.schema import (
     write_record,
 )
 
-_RESPONSES, _JOB, _TRAINED, _LOG = "responses.jsonl", "job.json", "trained.json", "error.log"
+_RESPONSES, _JOB, _LOG = "responses.jsonl", "job.json", "error.log"
 _PROFILE = "profile.json"
 _BASE = ".base.json"
 _REDO_HINT = "Delete its folder or use --overwrite always."
@@ -118,10 +118,7 @@ class Store:
         record = self.trained_record(job)
         if record is None:
             return None
-        folder = self._trained_folder(job) / "finished" / "system"
-        for name, sha256 in record.files.items():
-            _verify(folder / name, sha256)
-        return folder
+        return verified_system(self._trained_folder(job) / "finished", record, _REDO_HINT)
 
     def trained_record(self, job: Job) -> TrainedRecord | None:
         """What is known of the trained system, whose files are not looked at; None if untrained.
@@ -129,7 +126,7 @@ class Store:
         Raises:
             StorageError: it is damaged.
         """
-        path = self._trained_folder(job) / "finished" / _TRAINED
+        path = self._trained_folder(job) / "finished" / TRAINED
         if not path.exists():
             return None
         record = read_record(path, TrainedRecord)
@@ -171,7 +168,7 @@ class Store:
             StorageError: the disk refuses.
         """
         with atomic_folder(self._trained_folder(job) / "finished") as folder:
-            system = folder / "system"
+            system = folder / SYSTEM
             system.mkdir()
             save(system)
             record = TrainedRecord(
@@ -183,7 +180,7 @@ class Store:
                 notes=to_json_value(notes),
                 complete=complete,
             )
-            write_record(folder / _TRAINED, record)
+            write_record(folder / TRAINED, record)
         if complete:
             shutil.rmtree(self._trained_folder(job) / "work", ignore_errors=True)
 
@@ -257,7 +254,7 @@ class Store:
         with atomic_folder(self._job_folder(job)) as folder:
             response_files.write_responses(folder / _RESPONSES, responses.by_example())
             answered = ResponsesRecord(
-                sha256=_sha256(folder / _RESPONSES),
+                sha256=checksum(folder / _RESPONSES),
                 count=len(responses.texts),
                 seconds=responses.seconds,
                 device=responses.device,
@@ -285,7 +282,7 @@ class Store:
         path = self._job_folder(job) / _RESPONSES
         if record is None or record.answered is None:
             raise StorageError(f"there are no responses of {job}", where=str(path))
-        _verify(path, record.answered.sha256)
+        verify(path, record.answered.sha256, _REDO_HINT)
         pairs = list(response_files.read_responses(path)) if path.stat().st_size else []
         if len(pairs) != record.answered.count:
             raise damage_error(
@@ -453,16 +450,4 @@ def _slug(name: str, fingerprint: str) -> str:
 
 def _checksums(folder: Path) -> dict[str, str]:
     files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): _sha256(path) for path in files}
-
-
-def _verify(path: Path, sha256: str) -> None:
-    if not path.is_file():
-        raise damage_error(path, "it is missing", _REDO_HINT)
-    if _sha256(path) != sha256:
-        raise damage_error(path, "its checksum does not match", _REDO_HINT)
-
-
-def _sha256(path: Path) -> str:
-    with storage_errors(path):
-        return sha256_of(path)
+    return {path.relative_to(folder).as_posix(): checksum(path) for path in files}
