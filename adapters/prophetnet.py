@@ -199,7 +199,7 @@ class ProphetNetModel(DialogueModel):
             front = 0 if past is None else past[0].shape[2] - state.length
             plan = streams_of(T, state.length, streams, bucketing, front, x.device)
             x, present = layer(x, past, memory, (None, state.example["seen"]), plan)
-            presents.append(present)
+            presents.append(tuple(plan.split(rows)[0] for rows in present))
         # The last layer gave the predicting streams alone, (N, K T, n).
         return self.decoder_end(x).unflatten(1, (streams, T)), presents
 

@@ -101,6 +101,11 @@ class Streams:
     unseen: Tensor
     memory: int
 
+    def split(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """(N, H, M + C + K T, d/H) -> what all may see, and what is each predicting row's own."""
+        own = len(self.index) - self.size
+        return rows[:, :, :-own], rows[:, :, -own:]
+
     @property
     def predicting(self) -> Streams:
         """The same without the rows of the main stream."""
@@ -159,16 +164,21 @@ class StreamAttention(Attention):
         self.relative = RelativeBias(width, heads, buckets)
 
     def extend(self, past: KeysValues | None, x: Tensor, draws: Draws) -> KeysValues:
-        """Keys and values of the positions before and of the main stream's rows of (N, R, n)."""
+        """Keys and values of the positions before and of all rows of (N, R, n).
+
+        Those of the predicting streams are last, and no other row will see them. They are made
+        together with the main stream's: for a row or two, reading the maps takes longest. Without
+        rows of the main stream all are among those of the past.
+        """
         if past is not None and not draws.size:
             return past
-        return super().extend(past, x[:, : draws.size], None)
+        return super().extend(past, x, None)
 
     def mix(self, x: Tensor, memory: KeysValues, mask: Tensor | None, draws: Draws) -> Tensor:
         """The values that each of (N, R, n) attends to, heads joined, (N, R, n)."""
-        keys, values = memory  # (N, H, M + C, d/H), of the main stream
         streams = cast(Streams, draws)
-        own_keys, own_values = self.keys_values(x[:, streams.size :], None)  # (N, H, K T, d/H)
+        # (N, H, M + C, d/H) of the main stream, and (N, H, K T, d/H) of each predicting row
+        (keys, own_keys), (values, own_values) = map(streams.split, memory)
         query = self._split(self.query(x, None))  # (N, H, R, d/H)
         score = (query[:, :, streams.size :] * own_keys).sum(-1, keepdim=True)
         score = F.pad(score * query.shape[-1] ** -0.5, (0, 0, streams.size, 0))  # (N, H, R, 1)
@@ -207,8 +217,8 @@ class LastLayer(DecoderLayer):
         draws: Draws,
     ) -> tuple[Tensor, KeysValues]:
         """As `DecoderLayer.read`, the rows of the main stream left out."""
-        main, around = x[:, : draws.size], self.around_attention
-        present = self.attention.extend(past, main if around.post else around.norm(main), draws)
+        around = self.around_attention
+        present = self.attention.extend(past, x if around.post else around.norm(x), draws)
         return super().read(x[:, draws.size :], present, memory, masks, draws.predicting)
 
 
