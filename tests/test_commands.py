@@ -31,9 +31,9 @@ FEW = [
 ]
 OUTSIDE = re.compile(
     r"dailydialog|\b(DIR|FOLDER)\b|hredf|hf\[|endpoint\[|--suite|--judgements|^fetch|^convert"
-    r"|results/runs/numbers|results/runs --paper|--models all|--deadline"
+    r"|results/runs/numbers|results/runs --paper|--models all|--deadline|--tracker"
 )
-"""What needs a corpus, a network, a model, judgements or hours."""
+"""What needs a corpus, a network, a model, a package, judgements or hours."""
 LEARNING = ("tutorial.md", "howto-row.md", "howto-ci.md", "howto-paper.md", "faq.md")
 DOCUMENTS = [
     *(ROOT / "docs" / name for name in LEARNING),
