@@ -209,7 +209,8 @@ class JudgementTable:
         samples = {r: _sample(shown[r], None if r in few else means[r]) for r in rated}
         marks = mark(samples, column, rules)
         # These means may be over other examples than those on which both systems were rated.
-        ahead = {row for row in marks.significant if any(gap.mean() > 0 for gap in gaps[row])}
+        certain = marks.significant | marks.reversed
+        ahead = {row for row in certain if any(gap.mean() > 0 for gap in gaps[row])}
         marks = replace(marks, significant=marks.significant - ahead)
         return MeanComparison(marks, common, frozenset(ahead))
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,10 +36,13 @@ class Test:
     Attributes:
         p: two-sided.
         name: which test, in words.
+        reversed: whether the tested difference, over the responses that both systems have a
+            value for, has another sign than that of the printed values.
     """
 
     p: float
     name: str
+    reversed: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ def difference_test(
     each: the t-test over dialogues for means over responses, approximate randomisation for
     functions of counts, the jackknife's t-test for what is left. All of them test the printed
     difference on the whole set. Where only the t-test over responses that both systems have a
-    value for is left, it counts if that difference has the sign of the printed one.
+    value for is left, it may be `reversed`.
 
     Args:
         ours: the scores of a system, one a training run, at least one.
@@ -99,7 +102,7 @@ def difference_test(
     if paired is not None and _of_the_same_responses(one, other):
         return paired
     whole = _by_swaps(one.tally, other.tally, formulas) or _by_jackknife(one, other)
-    return whole or (paired if paired and _same_sign(one, other) else None)
+    return whole or (paired and replace(paired, reversed=not _same_sign(one, other)))
 
 
 def compare(
@@ -118,7 +121,8 @@ def compare(
         seed: of everything drawn at random.
     """
     test = difference_test(ours, base, formulas)
-    p, name = (test.p, test.name) if test else (None, "")
+    # p of a difference of the other sign says nothing of this one.
+    p, name = (test.p, test.name) if test and not test.reversed else (None, "")
     one, other = ours[0], base[0]
     a, b, of = one.per_response, other.per_response, one.dialogues
     if max(len(ours), len(base)) > 1 or a is None or b is None or of is None:

@@ -127,6 +127,14 @@ def test_responses_of_one_dialogue_are_not_taken_as_independent():
     assert compare(sample(0.45, b), known) == actual
 
 
+def test_no_star_against_the_sign_of_the_printed_difference():
+    # Better than the best wherever both have a value, by values that the best alone lacks.
+    low, high = around(0.3, 40, 1), around(0.5, 40, 2)
+    low[:2], high[2:4] = np.nan, np.nan
+    marks = mark({0: sample(0.9, low), 1: sample(0.5, high)}, HIGHER, Rules())
+    assert (marks.best, marks.significant, marks.reversed) == ({0}, set(), {1})
+
+
 def test_holm_may_take_a_star_away():
     shared = np.random.default_rng(0).normal(0, 1, 30)
     # Differences from the best with t = 2.2 and p = 0.036 each: below 0.05 alone, not together.

@@ -103,6 +103,8 @@ class Marks:
     """The marks of one column, by row number.
 
     Attributes:
+        reversed: rows that would have a star, but differ from the best the other way over the
+            responses that both have a value for.
         tests: names of the tests.
         untested: rows that could not be compared with the best.
     """
@@ -110,6 +112,7 @@ class Marks:
     best: frozenset[int] = frozenset()
     second: frozenset[int] = frozenset()
     significant: frozenset[int] = frozenset()
+    reversed: frozenset[int] = frozenset()
     tests: frozenset[str] = frozenset()
     untested: frozenset[int] = frozenset()
 
@@ -153,10 +156,12 @@ def mark(
     tested = {row: outcome for row, outcome in tests.items() if outcome is not None}
     p_values = [test.p for test in tested.values()]
     adjusted = holm(p_values) if rules.correction == "holm" else p_values
+    certain = {r for r, p in zip(tested, adjusted, strict=True) if p < rules.alpha}
     return Marks(
         best=best,
         second=_top(behind) if len(competing) >= _MIN_ROWS_FOR_SECOND else frozenset(),
-        significant=frozenset(r for r, p in zip(tested, adjusted, strict=True) if p < rules.alpha),
+        significant=frozenset(row for row in certain if not tested[row].reversed),
+        reversed=frozenset(row for row in certain if tested[row].reversed),
         tests=frozenset(test.name for test in tested.values()),
         untested=frozenset(tests) - frozenset(tested),
     )
