@@ -212,6 +212,22 @@ def test_the_line_of_a_metric_says_what_it_is(command: Command) -> None:
     assert all(metric["summary"] for metric in json.loads(command("metrics", "--json").out))
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "--baseline, --against: one of the two is needed"),
+        (("--baseline", "b.json", "--against", "."), "one of the two is needed"),
+        (("--against", ".", "--update"), "leave --against out"),
+        (("--against", ".", "--texts-from", "."), "leave --against out"),
+    ],
+)
+def test_a_check_is_against_a_baseline_or_other_runs(
+    command: Command, tmp_path: Path, options: tuple[str, ...], message: str
+) -> None:
+    refused = command("check", tmp_path, *options)
+    assert (refused.code, message in refused.err) == (2, True), refused.err
+
+
 def test_two_rows_of_a_run_are_compared(command: Command, tmp_path: Path) -> None:
     few = ("--limit-train", 40, "--limit-test", 30, "--metrics", "dist-1,rouge-l")
     quiet = ("--formats", "txt", "--progress", "none")
@@ -222,17 +238,12 @@ def test_two_rows_of_a_run_are_compared(command: Command, tmp_path: Path) -> Non
     for part in ("Copy last turn less Most frequent", "by length", "by topic", "differ most"):
         assert part in shown.out
     plain = json.loads(command(*rows, "--examples", 3, "--format", "json").out)
-    report = tmp_path / "report" / "demo.txt"
-    assert (plain["system"], plain["by"], len(plain["examples"])) == (
-        "Copy last turn",
-        "rouge-l",
-        3,
-    )
+    assert (plain["system"], plain["base"]) == ("Copy last turn", "Most frequent response")
+    assert (plain["by"], len(plain["examples"])) == ("rouge-l", 3)
     difference = plain["metrics"]["rouge-l"]
     assert difference["difference"]["value"] == pytest.approx(
         plain["wins_by_length"]["all"]["gain"], abs=1e-12
     )
-    assert "Copy last turn" in report.read_text()
     for wrong, message in (
         (("copy-last", "unigram"), "B: unknown row 'unigram'"),
         (("copy-last", "most-frequent", "--corpus", "demos"), "Did you mean 'demo'?"),

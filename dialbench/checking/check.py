@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dialbench.checking.compare import compare
 from dialbench.checking.findings import Comparison
-from dialbench.checking.snapshot import take_snapshot, to_commit
+from dialbench.checking.snapshot import as_baseline, take_snapshot, to_commit
 from dialbench.errors import InputError
 from dialbench.store import baselines
 
@@ -15,7 +15,8 @@ from dialbench.store import baselines
 def check(
     runs: Path | str = "results/runs",
     *,
-    baseline: Path | str,
+    baseline: Path | str | None = None,
+    against: Path | str | None = None,
     update: bool = False,
     texts_from: Path | str | None = None,
     keep_texts: bool = False,
@@ -23,9 +24,12 @@ def check(
 ) -> Comparison:
     """Compares every cell, response and trained system of a runs folder with a baseline.
 
+    Either `baseline` or `against` is given.
+
     Args:
         runs: a runs folder.
         baseline: the file.
+        against: another runs folder, which stands for the baseline.
         update: write the baseline anew from the runs, after comparing; it may be missing.
         texts_from: the local runs folder that the baseline was made from, for the old texts of
             corpora whose licence keeps them out of it.
@@ -38,22 +42,38 @@ def check(
         What differs; `ok` if nothing does.
 
     Raises:
-        InputError: there are no results, no baseline, none of these seeds in it, or unfinished
-            rows to write one from.
+        InputError: neither or both are given to compare with, there are no results, no baseline,
+            none of these seeds in it, or unfinished rows to write one from.
         StorageError: a file is damaged, was changed by hand, or follows a newer schema.
     """
-    path, run = Path(baseline), take_snapshot(Path(runs))
+    if (baseline is None) == (against is None):
+        hint = "Name a committed baseline, or with --against another runs folder."
+        raise InputError("one of the two is needed", where="--baseline, --against", hint=hint)
+    run = take_snapshot(Path(runs))
+    if against is not None:
+        other = take_snapshot(Path(against))
+        return _compared(as_baseline(other, Path(against)), run, other, seeds)
+    path = Path(baseline or "")
     to_write = to_commit(run, texts=keep_texts) if update else run
     if update and not path.exists():
         base = baselines.Baseline(provenance=run.provenance, examples={}, entries=[])
     else:
         base = baselines.read(path)
-    _require_seeds(seeds or (), base)
     local = None if texts_from is None else take_snapshot(Path(texts_from))
-    comparison = compare(base, run, local, seeds or None)
+    comparison = _compared(base, run, local, seeds)
     if update:
         baselines.write(path, to_write)
     return comparison
+
+
+def _compared(
+    base: baselines.Baseline,
+    run: baselines.Baseline,
+    local: baselines.Baseline | None,
+    seeds: Collection[int] | None,
+) -> Comparison:
+    _require_seeds(seeds or (), base)
+    return compare(base, run, local, seeds or None)
 
 
 def _require_seeds(seeds: Collection[int], baseline: baselines.Baseline) -> None:

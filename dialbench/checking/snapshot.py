@@ -74,6 +74,18 @@ def to_commit(snapshot: Baseline, *, texts: bool = False) -> Baseline:
     return snapshot.model_copy(update={"entries": kept})
 
 
+def as_baseline(snapshot: Baseline, runs: Path) -> Baseline:
+    """The snapshot of a runs folder in the place of a baseline, without texts not to be published.
+
+    A runs folder does not keep the command, commit and libraries of each of its parts; rows keep
+    what their numbers depend on.
+    """
+    kept = [e if publishable(e.job.corpus) else _without_texts(e) for e in snapshot.entries]
+    origin_fields = {"command": f"the runs of {runs}", "commit": "", "date": ""}
+    origin = snapshot.provenance.model_copy(update=origin_fields)
+    return snapshot.model_copy(update={"entries": kept, "provenance": origin})
+
+
 def publishable(corpus: str) -> bool:
     """Whether text of this corpus may be committed; that of a user's own file may not."""
     return corpus in names() and card(corpus).publishable

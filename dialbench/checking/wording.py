@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dialbench.checking.findings import Cause, CellChange, Comparison, ResponseChange, RowReport
-from dialbench.store.baselines import StoredResponse
+from dialbench.store.baselines import Provenance, StoredResponse
 from dialbench.text.cleaning import clean
 from dialbench.text.wording import count_of
 
@@ -242,17 +242,21 @@ def _cut(text: str, start: int) -> str:
 
 
 def _notes(comparison: Comparison) -> list[str]:
-    old = comparison.old
-    commit = f", commit {clean(old.commit)[:12]}" if old.commit else ""
-    origin = f"the baseline is of {clean(old.date)}{commit}: {clean(old.command)}"
     rules = [f"{row.name}: {clean(note)}" for row in comparison.rows for note in row.notes]
     units = [_UNITS_EXPLAINED] if any(cell.deviations for _, cell in comparison.cells()) else []
-    return [*units, origin, *rules]
+    return [*units, _origin(comparison.old), *rules]
+
+
+def _origin(old: Provenance) -> str:
+    if not old.is_committed:
+        return f"compared with {clean(old.command)}"
+    commit = f", commit {clean(old.commit)[:12]}" if old.commit else ""
+    return f"the baseline is of {clean(old.date)}{commit}: {clean(old.command)}"
 
 
 def _next(comparison: Comparison, updated: bool) -> str:
     if updated:
         return "The baseline now holds the values of the run: review the numbers and commit it."
-    if comparison.ok:
+    if comparison.ok or not comparison.old.is_committed:
         return ""
     return "If this is meant, run the same command with --update and commit the file."

@@ -17,10 +17,15 @@ LOG_WIDTH = 120
 @click.argument("runs", default="results/runs", type=click.Path(path_type=Path))
 @click.option(
     "--baseline",
-    required=True,
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE.json",
     help="The committed numbers.",
+)
+@click.option(
+    "--against",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="RUNS",
+    help="Other runs, in place of a baseline: of the code before a change, on the same machine.",
 )
 @click.option(
     "--seeds",
@@ -51,7 +56,8 @@ LOG_WIDTH = 120
 )
 def check(
     runs: Path,
-    baseline: Path,
+    baseline: Path | None,
+    against: Path | None,
     update: bool,
     markdown: Path | None,
     junit: Path | None,
@@ -59,7 +65,8 @@ def check(
 ) -> int:
     """Compare finished RUNS with a committed baseline, cell by cell, and explain what moved.
 
-    Exits with 0 if everything is as in the baseline, 1 if not, 2 on a mistake.
+    With --against they are compared with other runs. Exits with 0 if everything is the same, 1 if
+    not, 2 on a mistake.
     """
     from rich.console import Console
 
@@ -74,8 +81,10 @@ def check(
         raise click.UsageError("--keep-texts needs --update")
     if options["seeds"] and update:
         raise click.UsageError("--update writes every seed: leave --seeds out")
-    comparison = compare(runs, baseline=baseline, update=update, **options)
-    title, console = str(baseline), Console(soft_wrap=True)
+    if against and (update or options["texts_from"]):
+        raise click.UsageError("--update and --texts-from are of a baseline: leave --against out")
+    comparison = compare(runs, baseline=baseline, against=against, update=update, **options)
+    title, console = str(against or baseline), Console(soft_wrap=True)
     if not console.is_terminal:
         console.width = LOG_WIDTH
     shown = summarise(comparison, public=False, updated=update)

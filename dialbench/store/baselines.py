@@ -53,6 +53,11 @@ class Provenance(Part):
     date: str
     versions: dict[str, str]
 
+    @property
+    def is_committed(self) -> bool:
+        """Whether it is of a baseline; a runs folder does not say when its parts were made."""
+        return bool(self.date)
+
 
 class StoredResponse(NamedTuple):
     """One response as a baseline keeps it; `text` is None where it may not be kept."""

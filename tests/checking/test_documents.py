@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,9 +31,13 @@ def hook() -> dict[str, str]:
     return dict(documented)
 
 
+def steps_of(job: str) -> list[str]:
+    """The shell commands of a job of the example workflow."""
+    return [step["run"] for step in yaml.safe_load(WORKFLOW)["jobs"][job]["steps"] if "run" in step]
+
+
 def commands() -> Iterator[list[str]]:
-    (steps,) = (job["steps"] for job in yaml.safe_load(WORKFLOW)["jobs"].values())
-    runs = [step["run"] for step in steps if "run" in step]
+    runs = [step for name in ("panel", "system") for step in steps_of(name)]
     parts = hook()["entry"].removeprefix("bash -c '").removesuffix("'").split("&&")
     for line in [*TEXT.splitlines(), *runs, *(part.strip() for part in parts)]:
         command = line.removeprefix(ONE_THREAD)
@@ -51,7 +58,66 @@ def test_every_command_can_be_given(arguments: list[str]) -> None:
 
 
 def test_there_are_commands_in_all_three() -> None:
-    assert sum(arguments[0] == "check" for arguments in commands()) == 5
+    assert sum(arguments[0] == "check" for arguments in commands()) == 7
+
+
+MINE = """
+from dialbench.adapter import Adapter
+
+class Mine(Adapter):
+    name = "mine"
+
+    def respond(self, contexts, decoding, run):
+        return [context[-1] for context in contexts]
+"""
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A repository with a system of its own, checked out before and after a change of nothing."""
+    for checkout in (".", "before", "after"):
+        (tmp_path / checkout / "systems").mkdir(parents=True)
+        (tmp_path / checkout / "systems" / "mine.py").write_text(MINE)
+    (tmp_path / "results").mkdir()
+    return tmp_path
+
+
+def run_steps(job: str, folder: Path) -> dict[str, subprocess.CompletedProcess[str]]:
+    """The outcome of each step of a job but the installation, by its command."""
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": programs, "GITHUB_STEP_SUMMARY": str(folder / "summary")}
+    return {
+        step: subprocess.run(
+            ["bash", "-c", step], cwd=folder, env=environment, capture_output=True, text=True
+        )
+        for step in steps_of(job)
+        if not step.startswith("pip install")
+    }
+
+
+def test_the_panel_of_the_workflow_passes_against_its_own_baseline(repository: Path) -> None:
+    run, check, *_ = steps = run_steps("panel", repository)
+    assert steps[run].returncode == 0, steps[run].stderr
+    assert steps[check].returncode == 2  # no baseline yet
+    update = [sys.executable, "-m", "dialbench", *shlex.split(check)[1:], "--update"]
+    subprocess.run(update, cwd=repository, check=True, capture_output=True)
+    again = run_steps("panel", repository)
+    assert [step.returncode for step in again.values()] == [0, 0, 0], again
+    assert "everything is as in the baseline" in (repository / "summary").read_text()
+
+
+def test_the_system_of_the_workflow_is_compared_with_what_it_was(repository: Path) -> None:
+    same = run_steps("system", repository)
+    assert [step.returncode for step in same.values()] == [0, 0, 0, 0], same
+    assert "compared with the runs of runs/before" in (repository / "summary").read_text()
+    mine = repository / "after" / "systems" / "mine.py"
+    mine.write_text(MINE.replace("context[-1]", "context[-1].upper()"))
+    shutil.rmtree(repository / "runs" / "after")
+    changed = run_steps("system", repository)
+    assert [step.returncode for step in changed.values()] == [0, 0, 1, 0], changed
+    _, _, check, _ = changed.values()
+    assert "100 of 100 responses changed" in check.stdout
+    assert "--update" not in check.stdout
 
 
 def test_the_committed_numbers_are_those_of_the_command() -> None:

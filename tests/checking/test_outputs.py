@@ -13,6 +13,7 @@ from rich.console import Console
 
 from dialbench.checking.compare import compare
 from dialbench.checking.findings import Comparison
+from dialbench.checking.snapshot import as_baseline
 from dialbench.checking.to_junit import to_junit
 from dialbench.checking.to_markdown import to_markdown
 from dialbench.checking.to_rich import RichSummary
@@ -232,3 +233,19 @@ def test_a_folder_without_results_is_a_mistake(command: Callable[..., Any], tmp_
     result = command("check", tmp_path, "--baseline", tmp_path / "b.json")
     assert result.code == 2
     assert "there are no results" in result.err
+
+
+def test_texts_of_other_runs_are_shown_here_and_published_only_where_that_is_allowed(
+    entry: Make, snapshot: Snap
+) -> None:
+    for corpus, is_public in (("demo", True), ("dailydialog", False)):
+        old, new = (
+            snapshot(one.model_copy(update={"job": one.job.model_copy(update={"corpus": corpus})}))
+            for one in (entry(), entry(texts=("yes", "nay", "i do")))
+        )
+        comparison = compare(as_baseline(old, Path("old runs")), new, old)
+        assert '- "no"' in "\n".join(terminal(comparison))
+        public = to_markdown(summarise(comparison, public=True), "old runs")
+        assert ("nay" in public) is is_public
+        assert "compared with the runs of old runs" in public
+        assert "--update" not in public
