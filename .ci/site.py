@@ -61,7 +61,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds the pages to those of docs/."""
     pages = {f"metrics/{name}.md": text for name, text in metric_pages().items()}
     pages |= {f"reference/{name}.md": reference(*contract) for name, contract in CONTRACTS.items()}
-    pages["reference/python.md"] = reference("Python", public_functions())
+    pages["reference/python.md"] = "# Python\n\n" + "\n\n".join(public_functions())
     pages |= {address_of(name): (ROOT / name).read_text(encoding="utf-8") for name in LINKED}
     for address, text in pages.items():
         files.append(File.generated(config, address, content=text))
@@ -106,10 +106,11 @@ def source_of(address: str) -> str:
     return "docs/metrics.md" if address.startswith("metrics/") else f"docs/{address}"
 
 
-def public_functions() -> list[str]:
-    """Where each public name of the package is defined."""
-    modules = dialbench._MODULES
-    return [f"{modules[name]}.{name}" for name in dialbench.__all__ if name in modules]
+def public_functions() -> Iterator[str]:
+    """The docstring of each public name of the package, under the name it is called by."""
+    for name, module in dialbench._MODULES.items():
+        options = f"    options: {{heading: dialbench.{name}, toc_label: {name}}}"
+        yield f"::: {module}.{name}\n{options}"
 
 
 def reference(heading: str, names: Sequence[str]) -> str:
@@ -138,7 +139,7 @@ def metric_page(
     definition = first.partition(": ")[2]
     yield f"# {name}"
     yield definition[0].upper() + definition[1:]
-    yield f"```\n{written['formula']}\n```"
+    yield f"`` {written['formula']} ``"
     yield facts(infos)
     yield from (detail for detail in details if not detail.startswith("Args:"))
     yield from written.get("pitfalls", ())
@@ -148,22 +149,23 @@ def metric_page(
 
 
 def facts(infos: Sequence[MetricInfo]) -> str:
-    """The table of what is declared of each metric of a page."""
-    rows = ["| name | column | better | range | needs | signature |", "|---|---|---|---|---|---|"]
+    """The table of what is declared of each metric of a page, and the signatures."""
+    rows, signatures = ["| name | column | better | range | needs |", "|---|---|---|---|---|"], []
     for info in infos:
         metric = info.create(MetricSettings())
+        signatures.append(metric.signature)
         better = "not ranked" if info.unranked else info.direction.replace("none", "neither")
         low, high = getattr(metric, "bounds", (-math.inf, math.inf))
         needs = info.resource.name if info.resource else ""
-        cells = (info.title, better, f"{low:g} to {high:g}", needs, f"`{metric.signature}`")
-        rows.append(f"| `{info.name}` | {' | '.join(cells)} |")
-    return "\n".join(rows)
+        cells = (f"`{info.name}`", info.title, better, f"{low:g} to {high:g}", needs)
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join([*rows, "", "```", *signatures, "```"])
 
 
 def worked_number(example: Mapping[str, Any]) -> Iterator[str]:
     """What is given, the value, and the steps to it."""
-    told = ("metric", "value", "steps")
-    given = (f"{key}: {plain(value)}" for key, value in example.items() if key not in told)
+    outcome = ("metric", "value", "steps")
+    given = (f"{key}: {plain(value)}" for key, value in example.items() if key not in outcome)
     yield "## A number by hand"
     yield "```\n" + "\n".join(given) + "\n```"
     yield f"`{example['metric']}` = **{example['value']}**: {example['steps']}."

@@ -87,9 +87,9 @@ def test_every_command_parses(words: list[str]) -> None:
     command: click.Command = cli
     context, rest = click.Context(cli), _without_redirection(words)
     while isinstance(command, click.Group):
-        _, found, rest = command.resolve_command(context, rest)
-        assert found is not None
-        command = found
+        _, subcommand, rest = command.resolve_command(context, rest)
+        assert subcommand is not None
+        command = subcommand
     try:
         command.make_context("dialbench", rest)
     except click.BadParameter as error:

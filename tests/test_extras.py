@@ -32,7 +32,7 @@ PathFinder.find_spec = (
 
 from dialbench.cli import main
 
-spoken = []
+results = []
 for line in json.loads(sys.argv[2]):
     sys.argv = ["dialbench", *line.split()]
     out, err = io.StringIO(), io.StringIO()
@@ -40,8 +40,8 @@ for line in json.loads(sys.argv[2]):
         try:
             main()
         except SystemExit as ended:
-            spoken.append([ended.code, out.getvalue(), err.getvalue()])
-print(json.dumps(spoken))
+            results.append([ended.code, out.getvalue(), err.getvalue()])
+print(json.dumps(results))
 """
 RESPONSES = "results/runs/answers/{}/responses.jsonl"
 
@@ -57,7 +57,7 @@ def light(folder: Path, *lines: str) -> list[tuple[int, str, str]]:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return [tuple(spoken) for spoken in json.loads(done.stdout)]
+    return [tuple(result) for result in json.loads(done.stdout)]
 
 
 @pytest.fixture(scope="module")

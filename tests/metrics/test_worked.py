@@ -46,20 +46,20 @@ class _Judge:
 
 
 def _resources(page: Mapping[str, Any]) -> dict[Resource[Any], Found[Any]]:
-    found: dict[Resource[Any], Found[Any]] = {WORDNET: Found(WordNet.shipped())}
+    resources: dict[Resource[Any], Found[Any]] = {WORDNET: Found(WordNet.shipped())}
     if "training" in page:
-        found[TRAINING] = Found(Training(map(str.split, page["training"])))
+        resources[TRAINING] = Found(Training(map(str.split, page["training"])))
     if "vectors" in page:
         matrix = np.array(list(page["vectors"].values()), np.float32)
-        found[VECTORS] = Found(Vectors(list(page["vectors"]), matrix, "page"))
+        resources[VECTORS] = Found(Vectors(list(page["vectors"]), matrix, "page"))
     if "sentences" in page:
         known = page["sentences"]
-        found[SENTENCES] = Found(
+        resources[SENTENCES] = Found(
             SentenceModel(lambda texts: np.array([known.get(t, [0, 0]) for t in texts]), "page")
         )
     if "judge" in page:
-        found[JUDGE] = Found(Verdicts(_Judge(page["judge"])))
-    return found
+        resources[JUDGE] = Found(Verdicts(_Judge(page["judge"])))
+    return resources
 
 
 def _texts(page: Mapping[str, Any]) -> Texts:
