@@ -48,7 +48,7 @@ RESPONSES = "results/runs/answers/{}/responses.jsonl"
 
 def light(folder: Path, *lines: str) -> list[tuple[int, str, str]]:
     """Exit code, output and messages of commands where no extra is installed."""
-    hidden = json.dumps([*EXTRAS, "huggingface_hub", "tokenizers", "lexicalrichness", "textblob"])
+    hidden = json.dumps([*EXTRAS, "tokenizers", "lexicalrichness", "textblob"])
     done = subprocess.run(
         [sys.executable, "-c", LIGHT, hidden, json.dumps(lines)],
         capture_output=True,
