@@ -52,7 +52,7 @@ def naming_arguments(function: Callable[P, R]) -> Callable[P, R]:
         except DialbenchError as error:
             texts = map(_as_arguments, (error.what, error.where, error.hint))
             translated = _rebuild(type(error), *texts)
-            raise translated.with_traceback(error.__traceback__) from error.__cause__
+            raise translated from error.__cause__
 
     return call
 

@@ -84,7 +84,7 @@ def load(
 
     Args:
         runs: the folder that `run` wrote to, or one that `push` or `pull` wrote.
-        system: its name, with options as in `--models`; a folder of `push` holds but one.
+        system: its name, with options as in `--models`; None: the only one that is trained there.
         corpus: what it was trained on; needed where there are several.
         seed: of its training; by default the lowest.
         device: auto, cpu or cuda.
@@ -129,10 +129,8 @@ def find(
     """Finds what `load` loads; arguments and errors as there."""
     root = Path(runs)
     pushed = read_finished(root) if is_finished(root) else None
-    if pushed:
-        system = system or pushed.job.system
     if system is None:
-        raise InputError("no system is named", where="system", hint="Name one that is trained.")
+        system = pushed.job.system if pushed else _only_system(Store(root))
     named, *others = Registry(plugins).parse(system, where="system")
     if others:
         raise InputError(
@@ -153,6 +151,17 @@ def find(
     if trained is None:
         raise InputError(f"{named.name} is not trained", where=str(runs))
     return FoundSystem(named.name, named.adapter, config, job, trained.parent)
+
+
+def _only_system(store: Store) -> str:
+    names = sorted({job.system for job in store.jobs() if store.trained_record(job)})
+    if not names:
+        hint = "Name a folder of `run`."
+        raise InputError(f"no system is trained in {store.root}", where="system", hint=hint)
+    if len(names) > 1:
+        what = f"several systems are trained there: {', '.join(names)}"
+        raise InputError(what, where="system", hint="Name one of them.")
+    return names[0]
 
 
 def _training_of(name: str, store: Store, corpus: str | None, seed: int | None) -> Job:

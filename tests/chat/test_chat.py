@@ -60,6 +60,14 @@ class TestLoad:
     def test_the_lowest_seed_unless_one_is_named(self, runs: Path):
         assert load(runs, "unigram", device="cpu").job.seed == 1
 
+    def test_the_only_system_needs_no_name(self, runs: Path, tmp_path: Path):
+        with pytest.raises(InputError, match="several systems are trained there: copy-last, uni"):
+            load(runs, device="cpu")
+        with pytest.raises(InputError, match=r"no system is trained in .*\. Name a folder of"):
+            load(tmp_path, device="cpu")
+        run(Request(models="unigram", limit_train=40, limit_test=1), out=tmp_path, device="cpu")
+        assert load(tmp_path, device="cpu").name == "unigram"
+
     @pytest.mark.parametrize("contexts", [["Hello."], [[]]])
     def test_what_is_no_context(self, runs: Path, contexts):
         with pytest.raises(InputError, match="context 1: a context is a list of at least one turn"):
