@@ -37,6 +37,7 @@ CONTRACTS = {
     "adapter": ("The contract of a system", ["dialbench.adapter"]),
     "metric": ("The contract of a metric", ["dialbench.metrics.base", "dialbench.metrics.info"]),
     "records": ("The types that travel", ["dialbench.records"]),
+    "results": ("What Python gets", ["dialbench.reporting.results"]),
 }
 """Reference besides the functions of the package: page -> heading and modules."""
 FROM_ELSEWHERE = re.compile(r"<(?:script|link|img|iframe)[^>]+(?:src|href)=.(?:https?:)?//[^>]+>")

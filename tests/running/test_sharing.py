@@ -91,7 +91,7 @@ class TestRefused:
         assert (result.code, "there is no trained system" in result.err) == (2, True)
         result = command("push", runs, "seq2seq", tmp_path / "new")
         assert (result.code, "seq2seq is not trained" in result.err) == (2, True)
-        with pytest.raises(InputError, match="no system is named"):
+        with pytest.raises(InputError, match="several systems are trained there: transformer"):
             dialbench.load(runs)
 
     def test_another_system(self, pushed):
