@@ -194,7 +194,10 @@ class TestScore:
             ((["a", ["b", 3]],), r"^responses\[1\]: 3 is no text"),
             ((["\ud800"],), r"^responses\[0\]: '\\ud800' is no text"),
             ((OURS, REFERENCES[:5]), "6 responses for 5 lines of references or contexts"),
-            ((pd.DataFrame({"x": ["a"], "y": ["b"]}),), r"columns is called like responses: x, y"),
+            (
+                (pd.DataFrame({"x": ["a"], "y": ["b"]}),),
+                r"no column is named responses; there are x, y",
+            ),
             (([],), "there are no responses"),
         ],
     )
