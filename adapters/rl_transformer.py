@@ -57,6 +57,8 @@ class RLTransformerConfig(TransformerConfig):
         rlff_encoder, rlff_decoder: whether the feed-forward networks are.
         links: whether inputs reach the trained maps directly too, beside the random ones.
         draws: the paper's Xavier distributions, or everywhere N(0, 0.1^2) or U(0, 0.01).
+        draw_scale: times the standard deviations or bounds of what is drawn; smaller, the trained
+            maps learn more of their link and less of draws that are gone at the next epoch.
         behind_random: times the usual start of what trained maps read of random ones; smaller,
             the context stands out sooner against the draws.
         redraw_every: when training draws anew; `step`, every `redraw_updates`, is an experiment
@@ -75,12 +77,18 @@ class RLTransformerConfig(TransformerConfig):
     rlff_decoder: bool = False  # section 3.3: in the encoder alone
     links: bool = True
     draws: Literal["xavier", "normal", "uniform"] = "xavier"
+    draw_scale: float = 1.0
     behind_random: float = 1.0
     redraw_every: RedrawEvery = "epoch"
     redraw_updates: int = 1
     redraw_at_inference: RedrawAtInference = "per_context"
 
-    positive: ClassVar[tuple[str, ...]] = ("d_rand", "behind_random", "redraw_updates")
+    positive: ClassVar[tuple[str, ...]] = (
+        "d_rand",
+        "draw_scale",
+        "behind_random",
+        "redraw_updates",
+    )
 
     def attention_scale(self, inputs: int) -> StdOrBounds:
         """Of a random map `inputs` -> d_rand: Xavier's normal, gain 1."""
@@ -95,7 +103,11 @@ class RLTransformerConfig(TransformerConfig):
 
     def _scale(self, xavier: StdOrBounds) -> StdOrBounds:
         ablations: dict[str, StdOrBounds] = {"normal": 0.1, "uniform": (0.0, 0.01)}  # Table 4
-        return ablations.get(self.draws, xavier)
+        scale = ablations.get(self.draws, xavier)
+        if isinstance(scale, tuple):
+            low, high = scale
+            return low * self.draw_scale, high * self.draw_scale
+        return scale * self.draw_scale
 
 
 def _together(map: nn.Linear, *parts: Tensor) -> Tensor:

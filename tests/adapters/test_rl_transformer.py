@@ -280,6 +280,16 @@ class TestDraws:
         assert config.attention_scale(96) == 0.125
         assert config.feed_forward_scale() == pytest.approx((-(0.08**0.5), 0.08**0.5))
 
+    @pytest.mark.parametrize("draws", ["xavier", "normal", "uniform"])
+    def test_draw_scale_scales_whatever_is_drawn(self, draws):
+        whole, tenth = (RLTransformerConfig(draws=draws, draw_scale=s) for s in (1.0, 0.1))
+        assert tenth.attention_scale(300) == pytest.approx(
+            np.multiply(0.1, whole.attention_scale(300))
+        )
+        assert tenth.feed_forward_scale() == pytest.approx(
+            np.multiply(0.1, whole.feed_forward_scale())
+        )
+
     def test_normal(self):
         for name, numbers in draws_of("normal").items():
             assert numbers.std().item() == pytest.approx(0.1, rel=0.02), name
