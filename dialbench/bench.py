@@ -129,8 +129,7 @@ def _report(
             shown,
             store.root / "report",
             options,
-            preset=plan.preset,
-            plugins=request.plugins,
+            request=request,
             read=store.read_responses,
             progress=progress,
         )

@@ -29,7 +29,7 @@ from dialbench.cli.options import (
 from dialbench.errors import InputError
 from dialbench.reporting.formats.names import FORMATS
 from dialbench.reporting.options import ReportOptions
-from dialbench.running.options import Mode, RunOptions
+from dialbench.running.options import RunOptions
 from dialbench.scoring.options import ScoringOptions
 
 
@@ -173,7 +173,6 @@ def report(
     corpus: str | None,
     out: Path,
     shape: str | None,
-    progress: Mode | None,
     **options: Any,
 ) -> None:
     """Write the tables, plots and page of finished RUNS; nothing is computed anew."""
@@ -181,10 +180,8 @@ def report(
     from dialbench.human.table import human_table_report
     from dialbench.suites.suite import suite_for
 
-    named, signatures = (
-        _named(options.pop("paper"), options.pop("table")),
-        options.pop("signatures"),
-    )
+    named = _named(options.pop("paper"), options.pop("table"))
+    signatures, progress = options.pop("signatures"), options.pop("progress")
     chosen = with_shape(shape, stated(**options))
     suite_only = {"--no-printed": chosen.get("printed"), "--corpus": corpus}
     if judgements is not None:

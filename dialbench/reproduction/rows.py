@@ -21,9 +21,15 @@ from dialbench.reporting.tables.printed import as_printed
 from dialbench.reporting.tables.significance import Rules
 from dialbench.reporting.tables.topics import topic_words
 from dialbench.reproduction.parameters import parameter_table
-from dialbench.running.plan import comparison_key, preset_for_row, systems_of, training_settings
+from dialbench.running.plan import (
+    Request,
+    comparison_key,
+    preset_for_row,
+    systems_of,
+    training_settings,
+)
 from dialbench.suites.suite import CountSuite, Group, RunnableSuite, Suite, SuiteRow, TopicSuite
-from dialbench.systems import Plugin, Registry, System
+from dialbench.systems import Registry, System
 
 if TYPE_CHECKING:
     from dialbench.reporting.page.conversations import Read
@@ -35,8 +41,7 @@ def write_comparison(
     out: Path,
     options: ReportOptions,
     *,
-    preset: Preset | None = None,
-    plugins: Sequence[Plugin] = (),
+    request: Request | None = None,
     read: Read | None = None,
     progress: Progress | None = None,
 ) -> tuple[list[Table], list[Path]]:
@@ -49,8 +54,8 @@ def write_comparison(
         results: of a runs folder; those of other systems are ignored.
         out: the folder for tables, and plots of our values.
         options: formats, marks, and whether the paper's values stand beside ours.
-        preset: of the results; None looks it up by its name in them.
-        plugins: further systems: files or classes.
+        request: what was run, whose preset and plug-ins count; None looks the preset up by its
+            name in the results.
         read: reads the responses of a job; without it plots and page have none.
         progress: as of `report.write`.
 
@@ -60,7 +65,8 @@ def write_comparison(
     Raises:
         InputError: no row of the suite was run.
     """
-    systems, missing = systems_of(suite, Registry(plugins))
+    systems, missing = systems_of(suite, Registry(request.plugins if request else ()))
+    preset = load_preset(request.preset) if request else None
     row_groups = [
         (group, rows)
         for group in suite.groups

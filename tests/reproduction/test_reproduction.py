@@ -203,7 +203,7 @@ def test_rows_nobody_can_run_are_said_and_the_others_go_on(
 def test_plots_show_ours_alone(run_mine: Callable[..., Results], tmp_path: Path) -> None:
     names = {file.name for file in run_mine().files}
     of_responses = {f"demo-{kind}.png" for kind in ("rarefied-1", "rarefied-2", "lengths")}
-    assert names == {"mine.csv", "mine-dist-1.png"} | of_responses
+    assert names == {"mine.csv", "mine-metrics.png"} | of_responses
 
 
 def test_only_the_metrics_of_the_columns_are_scored(
