@@ -86,7 +86,7 @@ def test_nothing_is_written_where_nobody_hears_of_the_licence(
 def test_a_split_that_is_not_there(command, own: Path, tmp_path: Path) -> None:
     ended = command("export", own, "--split", "train", "--out", tmp_path / "x.jsonl")
     assert ended.code == 2
-    assert "there is no train split" in ended.err
+    assert "has no train split" in ended.err
     assert not (tmp_path / "x.jsonl").exists()
     with pytest.raises(InputError, match="no train split"):
         next(export_lines(load_corpus(str(own)), "train"))

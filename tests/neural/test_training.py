@@ -32,11 +32,11 @@ class Stop(Exception):
 class StopIn(Progress):
     """Breaks off while an epoch runs, as a kill would."""
 
-    def __init__(self, epoch: int) -> None:
-        self.epoch = epoch
+    def __init__(self, number: int) -> None:
+        self.number = number
 
     def update(self, stage: str, **numbers: float) -> None:
-        if stage == "train" and numbers["epoch"] == self.epoch:
+        if stage == "train" and numbers["epoch"] == self.number:
             raise Stop
 
 

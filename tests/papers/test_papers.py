@@ -118,5 +118,5 @@ def test_a_row_must_be_as_wide_as_its_table() -> None:
     row = {"system": "a", "printed": ["1"], "values": [1.0], "star": [False, False]}
     sheet = {"paper": "p", "table": "1", "kind": "k", "caption": "c", "dataset": "d"}
     value = {**sheet, "columns": ["x"], "row": [row]}
-    with pytest.raises(InputError, match=r"p\.toml:.*row 'a' needs one cell a column"):
+    with pytest.raises(InputError, match=r"p\.toml:.*row 'a' needs one cell per column"):
         toml.check(value, PrintedTable, where="p.toml")
