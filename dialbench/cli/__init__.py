@@ -27,7 +27,7 @@ from dialbench.cli.sharing import convert, pull, push
 from dialbench.errors import DialbenchError, InputError, UnknownName
 from dialbench.extras import explain_import_error
 from dialbench.running import logs
-from dialbench.text.cleaning import visible
+from dialbench.text.cleaning import shortened, visible
 
 INTERRUPTED = 130
 COMPLETION = "_DIALBENCH_COMPLETE"
@@ -123,7 +123,7 @@ def main() -> None:
     except click.ClickException as error:
         shown = io.StringIO()
         error.show(shown)
-        click.echo(visible(shown.getvalue()), err=True, nl=False)
+        click.echo(shortened(visible(shown.getvalue())), err=True, nl=False)
         code = error.exit_code
     except (KeyboardInterrupt, click.Abort):
         print_message("Interrupted. The same command again goes on where this one stopped.")

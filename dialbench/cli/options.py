@@ -25,7 +25,7 @@ import click
 from dialbench.errors import UnknownName
 from dialbench.options import split_outside_brackets
 from dialbench.running.options import Mode
-from dialbench.text.cleaning import clean, visible
+from dialbench.text.cleaning import clean, shortened, visible
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 POSITIVE = click.IntRange(min=1)
@@ -187,7 +187,7 @@ def print_text(text: str) -> None:
 def print_message(text: str) -> None:
     """Prints one line on the error stream, if anybody reads it."""
     with suppress(BrokenPipeError):
-        click.echo(clean(text), err=True)
+        click.echo(shortened(clean(text)), err=True)
 
 
 def print_json(value: Any) -> None:

@@ -6,6 +6,7 @@ import re
 import unicodedata
 
 _INVISIBLE = ("Cc", "Cf", "Cs")
+_LONGEST, _SHOWN = 1_000, 100
 
 
 def clean(text: str) -> str:
@@ -21,6 +22,11 @@ def clean(text: str) -> str:
 def visible(text: str) -> str:
     """`text` without control and format characters and lone surrogates; line breaks stay."""
     return "".join(c for c in text if c == "\n" or unicodedata.category(c) not in _INVISIBLE)
+
+
+def shortened(text: str) -> str:
+    """`text` with words of more than 1,000 characters cut, which no path or name is."""
+    return re.sub(rf"(\S{{{_SHOWN}}})\S{{{_LONGEST - _SHOWN},}}", r"\1…", text)
 
 
 def slug(text: str) -> str:
