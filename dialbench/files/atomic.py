@@ -49,10 +49,12 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
     """An open binary file that becomes `path` when the block ends without an error.
 
     Raises:
-        StorageError: the disk is full or does not let it be written; what was there stays.
+        StorageError: the disk is full or does not let it be written, or a device or pipe stands
+            there; what was there stays.
     """
     temporary = _temporary_path(path)
     with storage_errors(path):
+        _require_no_device(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             with temporary.open("xb") as file:
@@ -65,6 +67,13 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
                 temporary.unlink()
             raise
         _sync_folder(path.parent)
+
+
+def _require_no_device(path: Path) -> None:
+    # The rename would put a file in its place, which root may do to /dev/null.
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        hint = "Name a file, or a path where there is none yet."
+        raise StorageError("it is a device or a pipe, no file", where=str(path), hint=hint)
 
 
 def atomic_write(path: Path, data: str | bytes) -> None:

@@ -101,6 +101,15 @@ def test_a_folder_where_a_file_is_wanted_stays(tmp_path: Path) -> None:
     assert names(tmp_path) == ["x"]
 
 
+def test_a_pipe_or_device_stays_what_it_is(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(StorageError, match="it is a device or a pipe, no file"):
+        atomic_write(pipe, "text")
+    assert pipe.is_fifo()
+    assert list(tmp_path.iterdir()) == [pipe]
+
+
 def test_a_full_disk_leaves_the_old_file_and_nothing_aside(small_disk: Path) -> None:
     atomic_write(small_disk / "x", "old")
     with pytest.raises(StorageError, match=r"no space left on device\. Free some space") as error:
