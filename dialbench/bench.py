@@ -68,12 +68,19 @@ def run(
         worker = Worker(
             store, resolved_device(chosen.device), display, chosen.overwrite, deadline=until
         )
-        pending = [task.job for task in plan.tasks if worker.is_pending(task)]
-        _do(plan, request, worker, board, chosen.jobs)
+        # Not of what is still to do: a resumed run computes with as many threads as it began with.
+        jobs = chosen.jobs or processes.jobs_at_once(len(plan.tasks), worker.device)
+        pending = worker.pending(plan.tasks)
+        board.expect(Agenda(worker.trainings_of(pending), jobs))
+        if jobs == 1:
+            local.run(pending, worker)
+        else:
+            processes.run(pending, worker, request, jobs)
         for scorer in scorers:
             scorer.score(plan)
         results = store.results(None, [task.job for task in plan.tasks])
-        display.results([result for result in results if result.job in pending])
+        done_now = {task.job.fingerprint for task in pending}
+        display.results([result for result in results if result.job.fingerprint in done_now])
         with board.job("report") as progress:
             tables, files = _report(
                 plan, request, store, results, scorers, ReportOptions(formats), progress
@@ -94,16 +101,6 @@ def _scorers(
         if metric.missing:
             board.say(f"warning: {metric.name} will not be available: {metric.missing}")
     return scorers
-
-
-def _do(plan: Plan, request: Request, worker: Worker, board: Board, jobs: int | None) -> None:
-    # Not of what is still to do: a resumed run computes with as many threads as it began with.
-    jobs = jobs or processes.jobs_at_once(len(plan.tasks), worker.device)
-    board.expect(Agenda(worker.to_do(plan.tasks), jobs))
-    if jobs == 1:
-        local.run(plan.tasks, worker)
-    else:
-        processes.run(plan.tasks, worker, request, jobs)
 
 
 def _report(
@@ -129,7 +126,7 @@ def _report(
             shown,
             store.root / "report",
             options,
-            request=request,
+            plan=plan,
             read=store.read_responses,
             progress=progress,
         )

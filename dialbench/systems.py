@@ -20,7 +20,7 @@ from typing import Any
 from dialbench.adapter import Adapter, Card
 from dialbench.errors import InputError, UnknownName, first_line
 from dialbench.extras import explain_import_error
-from dialbench.files.atomic import atomic_folder
+from dialbench.files.atomic import new_folder
 from dialbench.options import (
     check_option_value,
     parse_options,
@@ -260,9 +260,7 @@ def convert(system: str, source: Path, out: Path, *, plugins: Sequence[Plugin] =
         InputError: the system reads no such weights, they are damaged, or `out` is there already.
     """
     adapter = Registry(plugins).get(system, where="SYSTEM")
-    if out.exists():
-        raise InputError("it is there already", where=str(out), hint="Name a new folder.")
-    with atomic_folder(out) as folder:
+    with new_folder(out) as folder:
         adapter.convert(source, folder)
 
 

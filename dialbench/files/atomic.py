@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from dialbench.errors import StorageError
+from dialbench.errors import InputError, StorageError
 
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{8}\.dialbench-new")
 _OLD = re.compile(r"\.(.+)\.dialbench-old")
@@ -106,6 +106,20 @@ def atomic_folder(path: Path) -> Iterator[Path]:
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """As `atomic_folder`, where nothing may be yet.
+
+    Raises:
+        InputError: something is there already.
+        StorageError: as of `atomic_folder`.
+    """
+    if path.exists():
+        raise InputError("it is there already", where=str(path), hint="Name a new folder.")
+    with atomic_folder(path) as folder:
+        yield folder
 
 
 def remove_leftovers(folder: Path) -> None:

@@ -22,7 +22,7 @@ from dialbench.reporting.tables.significance import Rules
 from dialbench.reporting.tables.topics import topic_words
 from dialbench.reproduction.parameters import parameter_table
 from dialbench.running.plan import (
-    Request,
+    Plan,
     comparison_key,
     preset_for_row,
     systems_of,
@@ -41,7 +41,7 @@ def write_comparison(
     out: Path,
     options: ReportOptions,
     *,
-    request: Request | None = None,
+    plan: Plan | None = None,
     read: Read | None = None,
     progress: Progress | None = None,
 ) -> tuple[list[Table], list[Path]]:
@@ -54,8 +54,8 @@ def write_comparison(
         results: of a runs folder; those of other systems are ignored.
         out: the folder for tables, and plots of our values.
         options: formats, marks, and whether the paper's values stand beside ours.
-        request: what was run, whose preset and plug-ins count; None looks the preset up by its
-            name in the results.
+        plan: what was run, whose preset and plug-ins count; None looks the preset up by its name in
+            the results.
         read: reads the responses of a job; without it plots and page have none.
         progress: as of `report.write`.
 
@@ -65,8 +65,8 @@ def write_comparison(
     Raises:
         InputError: no row of the suite was run.
     """
-    systems, missing = systems_of(suite, Registry(request.plugins if request else ()))
-    preset = load_preset(request.preset) if request else None
+    plugins, preset = (plan.plugins, plan.preset) if plan else ((), None)
+    systems, missing = systems_of(suite, Registry(plugins))
     row_groups = [
         (group, rows)
         for group in suite.groups

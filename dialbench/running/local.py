@@ -9,7 +9,6 @@ from dialbench.running.worker import Worker
 
 
 def run(tasks: Sequence[Task], worker: Worker) -> None:
-    """Does all tasks in order; one that fails does not stop the others."""
+    """Does all tasks, which are pending, in order; one that fails does not stop the others."""
     for number, task in enumerate(tasks):
-        waiting = [task for task in tasks[number:] if worker.is_pending(task)]
-        worker.run_task(task, worker.training_deadline(task, waiting, jobs=1))
+        worker.run_task(task, worker.training_deadline(task, tasks[number:], jobs=1))

@@ -155,6 +155,7 @@ class Plan:
     tasks: tuple[Task, ...]
     datasets: tuple[Dataset, ...]
     preset: Preset
+    plugins: tuple[Plugin, ...]
     skipped: dict[str, str]
 
     @classmethod
@@ -183,7 +184,9 @@ class Plan:
         datasets = {name: _dataset(name, request, preset, jobs) for name, jobs in by_corpus.items()}
         tasks = [_task(job, datasets[job.corpus]) for job in planned]
         distinct = {task.job.fingerprint: task for task in tasks}
-        return cls(tuple(distinct.values()), tuple(datasets.values()), preset, skipped)
+        return cls(
+            tuple(distinct.values()), tuple(datasets.values()), preset, request.plugins, skipped
+        )
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def run(tasks: Iterable[Task], worker: Worker, request: Request, jobs: int) -> N
     """Does all tasks, `jobs` at a time; one that fails does not stop the others.
 
     Args:
-        tasks: of the plan of `request`.
+        tasks: the pending ones of the plan of `request`.
         worker: says where results go, which are wanted, and where progress is shown.
         request: what the processes plan again.
         jobs: how many processes.
@@ -69,8 +69,7 @@ def run(tasks: Iterable[Task], worker: Worker, request: Request, jobs: int) -> N
             interrupted.
         KeyboardInterrupt: passed on after the jobs were interrupted.
     """
-    waiting = [task for task in tasks if worker.is_pending(task)]
-    pool = _WorkerPool(worker, request, jobs, waiting)
+    pool = _WorkerPool(worker, request, jobs, list(tasks))
     try:
         while pool.dispatch():
             pool.listen()

@@ -241,8 +241,8 @@ class Board(Display):
             self.say(f"{label}: {outcome}")
 
     def _whole(self) -> str:
-        """How far the whole run is; "" where it is not known what it is to do."""
-        if self._agenda is None:
+        """How far the whole run is; "" where it is not known, or there is nothing to do."""
+        if self._agenda is None or not self._agenda.trains:
             return ""
         now = self._clock()
         running = {label: now - row.begun for label, row in list(self._rows.items())}

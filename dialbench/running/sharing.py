@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from dialbench.errors import InputError, first_line
 from dialbench.extras import are_installed, install_command
-from dialbench.files.atomic import atomic_folder, atomic_write
+from dialbench.files.atomic import atomic_write, new_folder
 from dialbench.running.model_card import write_card
 from dialbench.running.trained import TrainedSystem, find, load
 from dialbench.store.finished import CARD, copy_finished, is_finished
@@ -50,7 +50,8 @@ def push(
         atomic_write(folder / CARD, write_card(found, record))
 
     if not hub:
-        _write_new(Path(target), write)
+        with new_folder(Path(target)) as new:
+            write(new)
         return
     with TemporaryDirectory() as temporary:
         write(Path(temporary))
@@ -81,19 +82,10 @@ def pull(
         hint = "Name what `dialbench push` wrote."
         raise InputError("there is no trained system", where=source, hint=hint)
 
-    def write(new: Path) -> None:
+    with new_folder(out) as new:
         copy_finished(folder, new, _HINT)
         load(new, plugins=plugins, device="cpu")
-
-    _write_new(out, write)
     return load(out, plugins=plugins)
-
-
-def _write_new(path: Path, write: Callable[[Path], None]) -> None:
-    if path.exists():
-        raise InputError("it is there already", where=str(path), hint="Name a new folder.")
-    with atomic_folder(path) as folder:
-        write(folder)
 
 
 def _ask_hub(action: str, *, repo_id: str, **arguments: Any) -> Any:

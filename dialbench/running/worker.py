@@ -78,8 +78,7 @@ class Worker:
         """
         job, store = task.job, self.store
         adapter = task.system.adapter
-        if not self.is_pending(task):
-            _log.info("%s: nothing to do, its responses are in %s", job, store.root)
+        if not self._is_pending(task):  # a process that was lost had finished it
             return
         _log.info("%s: responses %s of training %s", job, job.fingerprint, job.training_fingerprint)
         store.set_status(job, "started", label=task.label, ranked=adapter.ranked)
@@ -101,8 +100,17 @@ class Worker:
             store.drop_empty_work(job)
             self.board.done(str(job), time.monotonic() - start)
 
-    def is_pending(self, task: Task) -> bool:
-        """Whether there is something to do for a task."""
+    def pending(self, tasks: Iterable[Task]) -> list[Task]:
+        """The tasks for which there is something to do."""
+        pending = []
+        for task in tasks:
+            if self._is_pending(task):
+                pending.append(task)
+            else:
+                _log.info("%s: nothing to do, its responses are in %s", task.job, self.store.root)
+        return pending
+
+    def _is_pending(self, task: Task) -> bool:
         record = self.store.job_record(task.job)
         if record is None or self.overwrite == "always":
             return True
@@ -112,18 +120,18 @@ class Worker:
         cut_short = answered is not None and not answered.complete
         return record.status != "done" or (cut_short and self.deadline is None)
 
-    def to_do(self, tasks: Iterable[Task]) -> dict[str, bool]:
-        """By name of every pending job whether it must train a system.
+    def trainings_of(self, tasks: Iterable[Task]) -> dict[str, bool]:
+        """By name of every task's job whether it must train a system.
 
         What others of them train is not trained again, and the sanity panel only counts.
         """
-        pending: dict[str, bool] = {}
+        trains: dict[str, bool] = {}
         planned: set[str] = set()
-        for task in filter(self.is_pending, tasks):
+        for task in tasks:
             missing = self.missing_trainings(task) - planned
             planned |= missing
-            pending[str(task.job)] = bool(missing) and task.system.adapter.ranked
-        return pending
+            trains[str(task.job)] = bool(missing) and task.system.adapter.ranked
+        return trains
 
     def missing_trainings(self, task: Task | None) -> set[str]:
         """Fingerprints of what must still be trained for a task."""

@@ -170,7 +170,7 @@ def _one_hot(ratings: ArrayLike) -> NDArray[np.float64]:
     missing = np.array([judgement is None or judgement != judgement for judgement in table.ravel()])
     places = np.flatnonzero(~missing)
     names = sorted({table.ravel()[cell] for cell in places})
-    number = {name: cell for cell, name in enumerate(names)}
+    number = {name: index for index, name in enumerate(names)}
     judgements = np.zeros((table.size, len(names)))
     judgements[places, [number[table.ravel()[cell]] for cell in places]] = 1
     return judgements.reshape(*table.shape, len(names))
