@@ -157,7 +157,7 @@ def facts(infos: Sequence[MetricInfo]) -> str:
         signatures.append(metric.signature)
         better = "not ranked" if info.unranked else info.direction.replace("none", "neither")
         low, high = getattr(metric, "bounds", (-math.inf, math.inf))
-        needs = info.resource.name if info.resource else ""
+        needs = info.resource.name if info.resource else "nothing"
         cells = (f"`{info.name}`", info.title, better, f"{low:g} to {high:g}", needs)
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join([*rows, "", "```", *signatures, "```"])

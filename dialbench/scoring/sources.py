@@ -95,8 +95,10 @@ class Sources:
             lines = _with_examples(list(read()), self._examples, path)
             return Source(system, path, lambda: lines)
         by_corpus = self._options.corpus is not None
-        if path.is_file() and not (by_corpus and _is_bare(read())):
-            return Source(system, path, read)  # again and again, so that nothing need be kept
+        # A file is read again and again, so that nothing need be kept; standard input never is,
+        # not even where a file is called "-".
+        if path != STDIN and path.is_file() and not (by_corpus and _is_bare(read())):
+            return Source(system, path, read)
         kept = list(read())
         if by_corpus and _is_bare(kept):
             kept = _of_corpus(kept, self._corpus(), path)

@@ -189,6 +189,15 @@ class TestCommand:
         rows = list(csv.DictReader(result.out[result.out.index("table,system") :].splitlines()))
         assert {row["system"] for row in rows} == {"A", "B", "C", "stdin"}
 
+    def test_standard_input_is_read_once_though_a_file_is_called_like_it(
+        self, command, tmp_path, monkeypatch
+    ):
+        monkeypatch.chdir(tmp_path)
+        Path("-").write_text("of the file\n", encoding="utf-8")
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"typed by hand\n")))
+        result = command("score", "-", "--metrics", "length,dist-1", "--format", "csv")
+        assert (result.code, "stdin" in result.out) == (0, True)
+
     def test_a_folder_gets_tables_plots_and_page(self, command, files, inputs, tmp_path):
         out = tmp_path / "paper"
         result = command(
