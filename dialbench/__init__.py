@@ -6,8 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from dialbench.errors import naming_arguments
+from dialbench.version import __version__
 
-__version__ = "0.1.0"
 __all__ = [
     "__version__",
     "check",

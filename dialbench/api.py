@@ -11,7 +11,7 @@ from dialbench.adapter import Adapter
 from dialbench.errors import InputError
 from dialbench.options import sort_options
 from dialbench.records import Split
-from dialbench.reporting.formats.names import FORMATS
+from dialbench.reporting.format_names import FORMATS
 from dialbench.reporting.options import ReportOptions
 from dialbench.reporting.results import Differences, Results
 from dialbench.reporting.tables.rows import SeedGroup, seed_groups

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dialbench.adapter import Progress
 from dialbench.records import Result, Table
-from dialbench.reporting.formats.names import FORMATS
+from dialbench.reporting.format_names import FORMATS
 from dialbench.reporting.options import ReportOptions
 from dialbench.reporting.results import Results
 from dialbench.running import local, processes

@@ -11,7 +11,6 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from dialbench import __version__
 from dialbench.corpora.base import card, names
 from dialbench.errors import InputError
 from dialbench.files.unicode import unicode_text
@@ -21,6 +20,7 @@ from dialbench.store.baselines import Baseline, Entry, Provenance, ResponseField
 from dialbench.store.layout import Store
 from dialbench.store.schema import JobFields
 from dialbench.store.scores import fields_of
+from dialbench.version import __version__
 
 _COMPUTING_LIBRARIES = (
     "gensim",

@@ -14,7 +14,6 @@ from typing import Any
 
 import click
 
-from dialbench import __version__
 from dialbench.cli.chat import chat
 from dialbench.cli.checking import check
 from dialbench.cli.comparing import compare
@@ -28,6 +27,7 @@ from dialbench.errors import DialbenchError, InputError, UnknownName
 from dialbench.extras import explain_import_error
 from dialbench.running import logs
 from dialbench.text.cleaning import shortened, visible
+from dialbench.version import __version__
 
 INTERRUPTED = 130
 COMPLETION = "_DIALBENCH_COMPLETE"

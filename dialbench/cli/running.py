@@ -27,7 +27,7 @@ from dialbench.cli.options import (
     with_shape,
 )
 from dialbench.errors import InputError
-from dialbench.reporting.formats.names import FORMATS
+from dialbench.reporting.format_names import FORMATS
 from dialbench.reporting.options import ReportOptions
 from dialbench.running.options import RunOptions
 from dialbench.scoring.options import ScoringOptions

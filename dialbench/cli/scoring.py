@@ -25,7 +25,7 @@ from dialbench.cli.options import (
     with_shape,
 )
 from dialbench.errors import InputError
-from dialbench.reporting.formats.names import PLOTS
+from dialbench.reporting.format_names import PLOTS
 from dialbench.reporting.options import ReportOptions
 from dialbench.running.options import Mode
 from dialbench.scoring.options import InputOptions, ScoringOptions

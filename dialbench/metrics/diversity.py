@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +12,10 @@ from dialbench.metrics.base import BLOCK_TOKENS, POSITIVE, SHARE, MeanMetric
 from dialbench.metrics.frequencies import Frequencies, FrequencyMetric
 from dialbench.metrics.info import SATURATED, MetricInfo
 from dialbench.metrics.ngrams import distinct, ngram_counts, ngrams, renumber
-from dialbench.metrics.novelty import TRAINING
+from dialbench.metrics.settings import Denominator
 from dialbench.metrics.texts import Ragged, Texts
+from dialbench.metrics.training import TRAINING
 from dialbench.records import Tally
-
-Denominator = Literal["tokens", "ngrams"]
 
 
 class Distinct(FrequencyMetric):

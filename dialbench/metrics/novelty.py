@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,35 +10,10 @@ from numpy.typing import NDArray
 from dialbench.metrics.base import SHARE, Dense, MeanMetric, Metric
 from dialbench.metrics.info import Direction, MetricInfo
 from dialbench.metrics.ngrams import ngram_counts, ngrams
-from dialbench.metrics.resource import Resource
 from dialbench.metrics.texts import Ragged, Texts
+from dialbench.metrics.training import TRAINING, Training
 
 _ORDER = 4
-
-
-class Training:
-    """The turns of a training split, tokenised.
-
-    Attributes:
-        turns: (turns,) texts.
-        kinds: how many different tokens they hold.
-        checksum: sha256 (64 hex digits) of the tokens.
-    """
-
-    def __init__(self, token_lists: Iterable[Sequence[str]]) -> None:
-        digest = hashlib.sha256()
-
-        def read() -> Iterable[list[str]]:
-            for tokens in token_lists:
-                digest.update("\t".join(tokens).encode("utf-8") + b"\n")
-                yield list(tokens)
-
-        self.turns = Ragged.build(read())
-        self.kinds = len(self.turns.words)
-        self.checksum = digest.hexdigest()
-
-
-TRAINING = Resource[Training]("train", "no training text was given")
 
 
 class _AgainstTraining(Metric[Dense]):

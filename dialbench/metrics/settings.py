@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Literal, TypeVar
 
-from dialbench.metrics.novelty import TRAINING
 from dialbench.metrics.resource import Found, Resource
+from dialbench.metrics.training import TRAINING
 
-if TYPE_CHECKING:
-    from dialbench.metrics.diversity import Denominator
-
+Denominator = Literal["tokens", "ngrams"]
+"""What Distinct divides by."""
 T = TypeVar("T")
 
 

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialbench.metrics.base import POSITIVE, SHARE, MeanMetric
-from dialbench.metrics.diversity import Denominator, distinct_by
+from dialbench.metrics.diversity import distinct_by
 from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.semantic import SENTENCES, OfSentences, SentenceModel
 from dialbench.metrics.sentence_bleu import bleu_against_others
+from dialbench.metrics.settings import Denominator
 from dialbench.metrics.texts import Texts
 
 Floats = NDArray[np.float64]

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-import dialbench
 from dialbench.corpora import base as corpora
 from dialbench.errors import InputError
 from dialbench.files.loads import loads
@@ -17,6 +16,7 @@ from dialbench.reporting.formats.to_latex import escape
 from dialbench.reporting.tables.columns import has_value
 from dialbench.systems import Registry
 from dialbench.text.cleaning import slug
+from dialbench.version import __version__
 
 _DATA = "citations.toml"
 _AUTHORS = re.compile(
@@ -85,7 +85,7 @@ def methods(tables: Sequence[Table], systems: Iterable[str]) -> str:
 
 
 def _scored(tables: Sequence[Table], sources: Sequence[_Entry], cite: _Cite) -> str:
-    us = f"dialbench {dialbench.__version__}{cite([_ourselves()])}"
+    us = f"dialbench {__version__}{cite([_ourselves()])}"
     names = dict.fromkeys(table.name for table in tables)
     corpora_ = [escape(title) + cite(entries) for title, entries in map(_corpus, names)]
     columns = {c.name: c for table in tables for c in table.columns if has_value(table, c)}
@@ -112,7 +112,7 @@ def _publications() -> list[_Entry]:
 def _ourselves() -> _Entry:
     title = "dialbench: evaluation and benchmarking of open-domain dialogue response generation"
     fields = {"author": "{The dialbench authors}", "title": f"{{{title}}}"}
-    note = f"Version {dialbench.__version__}"
+    note = f"Version {__version__}"
     return _Entry("dialbench", {**fields, "note": note, "year": _YEAR})
 
 

@@ -10,7 +10,7 @@ from dialbench.errors import InputError
 from dialbench.options import Help
 from dialbench.records import Layout, Notes
 from dialbench.reporting.defaults import DEFAULT_ALPHA
-from dialbench.reporting.formats.names import FORMATS, PLOTS
+from dialbench.reporting.format_names import FORMATS, PLOTS
 
 Correction = Literal["none", "holm"]
 

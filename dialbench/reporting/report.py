@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from dialbench.adapter import Progress
 from dialbench.errors import UnknownName
 from dialbench.records import Result, Table
+from dialbench.reporting.format_names import FORMATS, PLOTS, TABLES
 from dialbench.reporting.formats import render, typeset
-from dialbench.reporting.formats.names import FORMATS, PLOTS, TABLES
 from dialbench.reporting.options import ReportOptions
 from dialbench.reporting.plots import canvas
 from dialbench.reporting.tables.columns import signature_tables

@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dialbench import __version__
 from dialbench.corpora.base import card as corpus_card
 from dialbench.corpora.base import names as corpus_names
 from dialbench.running.trained import FoundSystem
 from dialbench.store.schema import TrainedRecord
 from dialbench.text.cleaning import clean
+from dialbench.version import __version__
 
 _HEAD = """---
 library_name: dialbench

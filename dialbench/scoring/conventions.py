@@ -14,8 +14,8 @@ from typing import Any
 from dialbench.corpora.training_text import training_split
 from dialbench.errors import UnknownName
 from dialbench.files.folders import data_folder
-from dialbench.metrics.diversity import Denominator
 from dialbench.metrics.meteor15 import MeteorProgram
+from dialbench.metrics.settings import Denominator
 from dialbench.records import Score, Split
 from dialbench.scoring.evaluation import score_responses
 from dialbench.scoring.options import InputOptions, ScoringOptions

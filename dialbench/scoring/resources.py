@@ -21,10 +21,10 @@ from dialbench.metrics.embedding import VECTORS
 from dialbench.metrics.entailment import JUDGE, NO_JUDGE, Verdicts
 from dialbench.metrics.libraries import BERT, MAUVE, BertModel, MauveModel
 from dialbench.metrics.meteor15 import METEOR, MeteorProgram
-from dialbench.metrics.novelty import TRAINING, Training
 from dialbench.metrics.resource import Found, Resource
 from dialbench.metrics.semantic import SENTENCES, SentenceModel
 from dialbench.metrics.settings import MetricSettings
+from dialbench.metrics.training import TRAINING, Training
 from dialbench.metrics.wordnet import WORDNET, WordNet
 from dialbench.records import Split, fingerprint_of
 from dialbench.scoring.meter import Meter

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import dialbench
 from dialbench.adapter import Progress
 from dialbench.corpora.corpus import Corpus
 from dialbench.corpora.training_text import training_split, whole_training_split
@@ -22,6 +21,7 @@ from dialbench.scoring.options import InputOptions, ScoringOptions
 from dialbench.scoring.paired import compared
 from dialbench.scoring.resources import build_metrics, usual_metrics
 from dialbench.scoring.sources import Files, Source, Sources
+from dialbench.version import __version__
 
 STATISTICS = 3
 """Raised when what is stored of scores for intervals and tests changes."""
@@ -161,7 +161,7 @@ def metrics_for(sources: Iterable[Source]) -> tuple[str, ...]:
 def report_of(system: str, corpus: str | None, scores: Mapping[str, Score]) -> dict[str, Any]:
     """What `score` says of one system."""
     values = {name: plain(score) for name, score in scores.items()}
-    version = dialbench.__version__
+    version = __version__
     return {"system": system, "corpus": corpus, "dialbench": version, "metrics": values}
 
 

@@ -19,7 +19,7 @@ from dialbench.human.judgements import Judgement, read_judgements
 from dialbench.human.table import human_table, human_table_report
 from dialbench.papers.tables import PrintedTable, load_table
 from dialbench.records import Row, Table
-from dialbench.reporting.formats.names import TABLES
+from dialbench.reporting.format_names import TABLES
 from dialbench.reporting.formats.render import render
 from dialbench.reporting.options import ReportOptions
 

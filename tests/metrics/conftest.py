@@ -16,12 +16,12 @@ import pytest
 from dialbench.metrics.base import Metric
 from dialbench.metrics.embedding import VECTORS
 from dialbench.metrics.entailment import JUDGE, Verdicts
-from dialbench.metrics.novelty import TRAINING, Training
 from dialbench.metrics.registry import create
 from dialbench.metrics.resource import Found, Resource
 from dialbench.metrics.semantic import SENTENCES, SentenceModel
 from dialbench.metrics.settings import MetricSettings
 from dialbench.metrics.texts import Interner, Texts
+from dialbench.metrics.training import TRAINING, Training
 from dialbench.metrics.wordnet import WORDNET, WordNet, WordNetFiles
 from dialbench.records import Example
 from dialbench.text.tokenizer import tokenizer

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from dialbench.metrics.generic import Different, DuplicateRate, GenericRate
-from dialbench.metrics.novelty import CopyRate, Novelty, Training
+from dialbench.metrics.novelty import CopyRate, Novelty
+from dialbench.metrics.training import Training
 
 TRAINING = Training(map(str.split, ("the sea is cold today", "hello there", "so it goes on")))
 

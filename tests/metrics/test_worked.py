@@ -15,11 +15,11 @@ from dialbench.metrics import registry
 from dialbench.metrics.base import Metric
 from dialbench.metrics.embedding import VECTORS
 from dialbench.metrics.entailment import JUDGE, Verdicts
-from dialbench.metrics.novelty import TRAINING, Training
 from dialbench.metrics.resource import Found, Resource
 from dialbench.metrics.semantic import SENTENCES, SentenceModel
 from dialbench.metrics.settings import MetricSettings
 from dialbench.metrics.texts import Texts
+from dialbench.metrics.training import TRAINING, Training
 from dialbench.metrics.wordnet import WORDNET, WordNet
 from dialbench.records import Example
 from dialbench.text.tokenizer import tokenizer

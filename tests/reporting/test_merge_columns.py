@@ -6,7 +6,7 @@ import pytest
 
 from dialbench.papers import tables as papers
 from dialbench.records import Cell, Column, Row, Table
-from dialbench.reporting.formats.names import TABLES
+from dialbench.reporting.format_names import TABLES
 from dialbench.reporting.formats.render import render
 from dialbench.reporting.tables.merge_columns import side_by_side
 from dialbench.reporting.tables.printed import as_printed

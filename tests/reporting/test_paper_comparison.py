@@ -8,7 +8,7 @@ import math
 import pytest
 
 from dialbench.records import Score
-from dialbench.reporting.formats.names import TABLES
+from dialbench.reporting.format_names import TABLES
 from dialbench.reporting.formats.render import render
 from dialbench.reporting.tables.paper_comparison import (
     STARS,

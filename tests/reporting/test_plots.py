@@ -14,7 +14,7 @@ from matplotlib.container import BarContainer, ErrorbarContainer
 
 from dialbench.errors import UnknownName
 from dialbench.records import Cell, Column, Row, Table
-from dialbench.reporting.formats.names import PLOTS
+from dialbench.reporting.format_names import PLOTS
 from dialbench.reporting.plots import canvas
 from dialbench.reporting.plots.bars import bars
 from dialbench.reporting.plots.overview import overview

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from dialbench.errors import UnknownName
 from dialbench.records import Cell, Column, Row, Table
+from dialbench.reporting.format_names import TABLES
 from dialbench.reporting.formats import to_html, to_latex, to_markdown
-from dialbench.reporting.formats.names import TABLES
 from dialbench.reporting.formats.render import render
 from dialbench.reporting.tables.text_table import show
 from dialbench.text.cleaning import clean

@@ -8,8 +8,8 @@ import pytest
 
 from dialbench.errors import StorageError, UnknownName
 from dialbench.records import Cell, Column, Row, Table
+from dialbench.reporting.format_names import FORMATS, PLOTS
 from dialbench.reporting.formats import render
-from dialbench.reporting.formats.names import FORMATS, PLOTS
 from dialbench.reporting.options import ReportOptions
 from dialbench.reporting.report import write
 from dialbench.reporting.tables.columns import column_of

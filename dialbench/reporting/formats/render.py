@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from dialbench.errors import UnknownName
 from dialbench.records import Notes, Table
-from dialbench.reporting.formats.names import TABLES
+from dialbench.reporting.format_names import TABLES
 from dialbench.reporting.formats.to_csv import to_csv
 from dialbench.reporting.formats.to_html import to_html
 from dialbench.reporting.formats.to_latex import to_latex

@@ -10,12 +10,12 @@ from importlib.resources import files
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-import dialbench
 from dialbench.records import Result, Table
 from dialbench.reporting.page import content
 from dialbench.reporting.page.conversations import Conversations, pack
 from dialbench.reporting.page.drawing import Drawing
 from dialbench.text.cleaning import clean
+from dialbench.version import __version__
 
 LIMIT = 3_000_000
 
@@ -53,7 +53,7 @@ def page(
         settings=content.settings(results),
         licences=[content.licence(corpus, texts=bool(conversations)) for corpus in corpora],
         conversations=conversations,
-        version=dialbench.__version__,
+        version=__version__,
     )
     size = len(fill(packed=[]).encode("utf-8"))
     return fill(packed=pack(conversations or [], limit - size - _PACKED_MARKUP))

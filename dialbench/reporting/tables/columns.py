@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-import dialbench
 from dialbench.errors import UnknownName
 from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.registry import declared
 from dialbench.records import Cell, Column, Row, Table
 from dialbench.reporting.tables.rows import split_title
+from dialbench.version import __version__
 
 
 def column_of(metric: str) -> Column:
@@ -76,6 +76,6 @@ def signature_tables(tables: Iterable[Table]) -> dict[str, Table]:
         )
         if rows:
             name = f"{table.name}-signatures"
-            caption = f"{table.caption}: metrics of dialbench {dialbench.__version__}"
+            caption = f"{table.caption}: metrics of dialbench {__version__}"
             appendices[table.name] = Table(name, caption, (_SIGNATURE,), rows, corner="Metric")
     return appendices

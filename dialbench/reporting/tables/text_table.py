@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-import dialbench
 from dialbench.records import Cell, Column, Notes, Table
 from dialbench.reporting.tables.columns import has_value
 from dialbench.text.cleaning import clean
+from dialbench.version import __version__
 
 DASH, MINUS, PLUS_MINUS, DOWN = "–", "−", "±", "↓"
 
@@ -173,7 +173,7 @@ def signatures(table: Table) -> list[str]:
     notes = [
         f"{c.title}: {c.signature}." for c in table.columns if c.signature and has_value(table, c)
     ]
-    return [*notes, f"Computed by dialbench {dialbench.__version__}."] if notes else []
+    return [*notes, f"Computed by dialbench {__version__}."] if notes else []
 
 
 def number(value: float | None, column: Column) -> str:
