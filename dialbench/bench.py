@@ -97,9 +97,12 @@ def _scorers(
 
     options = options or ScoringOptions(**request.scoring)
     scorers = [Scorer(dataset, options, store, board) for dataset in plan.datasets]
-    for metric in {metric.name: metric for scorer in scorers for metric in scorer.metrics}.values():
+    missing: dict[str, dict[str, None]] = {}  # reason -> metrics, each once
+    for metric in (metric for scorer in scorers for metric in scorer.metrics):
         if metric.missing:
-            board.say(f"warning: {metric.name} will not be available: {metric.missing}")
+            missing.setdefault(metric.missing, {})[metric.name] = None
+    for reason, names in missing.items():
+        board.say(f"warning: {', '.join(names)} will not be available: {reason}")
     return scorers
 
 

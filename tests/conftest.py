@@ -67,8 +67,8 @@ def lock_disk(small_disk: Path) -> Callable[[], None]:
 
 
 @dataclass(frozen=True)
-class Spoken:
-    """What a command answered."""
+class Finished:
+    """The exit code of a command, and what it printed."""
 
     code: int
     out: str
@@ -78,11 +78,11 @@ class Spoken:
 @pytest.fixture
 def command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., Spoken]:
+) -> Callable[..., Finished]:
     """Runs the command line inside the test's process, as `dialbench ARGUMENTS` would."""
     from dialbench.cli import main
 
-    def run(*arguments: object) -> Spoken:
+    def run(*arguments: object) -> Finished:
         monkeypatch.setattr("sys.argv", ["dialbench", *map(str, arguments)])
         before = signal.getsignal(signal.SIGTERM)
         try:
@@ -93,7 +93,7 @@ def command(
                     main()
         finally:
             signal.signal(signal.SIGTERM, before)
-        said = capsys.readouterr()
-        return Spoken(int(ended.value.code or 0), said.out, said.err)
+        captured = capsys.readouterr()
+        return Finished(int(ended.value.code or 0), captured.out, captured.err)
 
     return run

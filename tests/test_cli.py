@@ -58,6 +58,16 @@ def test_run_prints_the_table_and_names_its_files(command: Command, tmp_path: Pa
     assert f"wrote {tmp_path}/report/demo.csv" in result.err
 
 
+def test_a_run_says_first_which_metrics_it_cannot_give(command: Command, tmp_path: Path) -> None:
+    names = "length,emb-average,emb-greedy"
+    result = command(
+        *("run", "--models", "copy-last", "--limit-test", 10, "--metrics", names),
+        *("--out", tmp_path, "--formats", "csv", "--progress", "plain"),
+    )
+    first = "warning: emb-average, emb-greedy will not be available: word vectors need at least"
+    assert result.err.startswith(first)
+
+
 def test_files_are_named_or_of_many_of_a_kind_counted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -131,4 +131,4 @@ class TrackedDisplay(Display):
         except (Exception, SystemExit) as error:  # it is code of others, maybe of a server's client
             self._trackers.pop(name, None)
             reason = f"{type(error).__name__}: {first_line(error)}"
-            self.say(f"warning: tracker {name} is told nothing more ({reason})")
+            self.say(f"warning: tracker {name} gets nothing more ({reason})")

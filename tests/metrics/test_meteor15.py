@@ -25,10 +25,10 @@ for line in sys.stdin:
         sys.exit(3)
     with open("asked.txt", "a") as log:
         log.write(line)
-    said = texts[-1]
-    other = max(texts[:-1], key=lambda text: len(set(text) & set(said)))
-    same = len(set(said) & set(other))
-    print(len(said), len(other), 0, 0, same, same, *[0] * 14, int(same > 0), same, same, flush=True)
+    last = texts[-1]
+    other = max(texts[:-1], key=lambda text: len(set(text) & set(last)))
+    same = len(set(last) & set(other))
+    print(len(last), len(other), 0, 0, same, same, *[0] * 14, int(same > 0), same, same, flush=True)
 """
 
 

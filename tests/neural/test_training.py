@@ -42,18 +42,18 @@ class StopIn(Progress):
 
 class Listener(Progress):
     def __init__(self) -> None:
-        self.heard = []
+        self.updates = []
 
     def update(self, stage: str, **numbers: float) -> None:
-        self.heard.append((stage, numbers))
+        self.updates.append((stage, numbers))
 
 
 class Warnings(Progress):
     def __init__(self) -> None:
-        self.said = []
+        self.texts = []
 
     def warn(self, text: str) -> None:
-        self.said.append(text)
+        self.texts.append(text)
 
 
 @pytest.fixture
@@ -105,14 +105,14 @@ toys["Toy"]().fit(toys["talk"]("train", 12), toys["talk"]("valid", 5), run)
         assert done.returncode == -signal.SIGKILL, done.stderr
         listener = Listener()
         resumed, undisturbed = fit("killed", progress=listener), fit("whole")
-        assert [numbers["epoch"] for _, numbers in listener.heard] == [3, 4]
+        assert [numbers["epoch"] for _, numbers in listener.updates] == [3, 4]
         assert weights(resumed) == weights(undisturbed)
         assert resumed.curve() == undisturbed.curve()
 
     def test_a_finished_training_is_not_repeated(self, fit):
         first, listener = fit(), Listener()
         again = fit(progress=listener)
-        assert listener.heard == []
+        assert listener.updates == []
         assert weights(again) == weights(first)
         assert again.facts() == first.facts()
 
@@ -120,7 +120,7 @@ toys["Toy"]().fit(toys["talk"]("train", 12), toys["talk"]("valid", 5), run)
         fit(epochs=2)
         listener = Listener()
         longer = fit(epochs=4, progress=listener)
-        assert {numbers["epoch"] for _, numbers in listener.heard} == {3, 4}
+        assert {numbers["epoch"] for _, numbers in listener.updates} == {3, 4}
         assert weights(longer) == weights(fit("whole", epochs=4))
 
     def test_seeds_differ(self, fit):
@@ -208,7 +208,7 @@ class TestEpochs:
     def test_progress(self, fit):
         listener = Listener()
         adapter = fit(epochs=2, progress=listener)
-        stage, last = listener.heard[-1]
+        stage, last = listener.updates[-1]
         assert stage == "train"
         assert (last["epoch"], last["epochs"], last["step"], last["steps"]) == (2, 2, 5, 5)
         assert last["loss"] == adapter.history.curve[-1]["train_loss"]
@@ -397,13 +397,13 @@ class TestContextGain:
         warnings = Warnings()
         adapter = fit(progress=warnings)
         assert adapter.facts()["context_gain"] == pytest.approx(0, abs=1e-12)
-        (text,) = warnings.said
+        (text,) = warnings.texts
         assert "it ignores its context" in text
 
     def test_who_listens_is_not(self, fit):
         warnings = Warnings()
         fit(epochs=12, progress=warnings)
-        assert warnings.said == []
+        assert warnings.texts == []
 
     def test_is_that_of_answering_where_a_posterior_reads_the_response(
         self, fit, monkeypatch, bigram
@@ -452,12 +452,12 @@ class TestDeadline:
         return arrange
 
     def test_the_epoch_under_way_ends_early_and_counts(self, fit, after_updates):
-        updates, heard = after_updates(5), Warnings()
-        adapter = fit(deadline=100.0, progress=heard, batch_size=12)  # 3 updates an epoch
+        updates, warnings = after_updates(5), Warnings()
+        adapter = fit(deadline=100.0, progress=warnings, batch_size=12)  # 3 updates an epoch
         assert updates == [0, 1, 2, 3, 4]
         assert [row["epoch"] for row in adapter.curve()] == [1, 2]
         stopped = "training was stopped by the deadline in epoch 2 of at most 4, after 5 updates"
-        assert stopped in heard.said
+        assert stopped in warnings.texts
 
     def test_finished_epochs_are_those_of_a_training_without_one(self, fit, after_updates):
         whole = fit("whole", batch_size=12)
@@ -474,18 +474,18 @@ class TestDeadline:
     def test_once_it_is_over_nothing_more_is_learnt(self, fit, after_updates):
         with pytest.raises(Stop):
             fit(batch_size=12, progress=StopIn(3))
-        updates, heard = after_updates(0), Warnings()
-        adapter = fit(deadline=100.0, batch_size=12, progress=heard)
+        updates, warnings = after_updates(0), Warnings()
+        adapter = fit(deadline=100.0, batch_size=12, progress=warnings)
         assert updates == []
         assert adapter.facts()["epochs"] == 2
-        assert any("stopped by the deadline in epoch 2" in text for text in heard.said)
+        assert any("stopped by the deadline in epoch 2" in text for text in warnings.texts)
 
     def test_a_training_that_ends_before_is_as_without(self, fit, after_updates):
         whole = fit("whole")
         after_updates(10_000)
-        heard = Warnings()
-        assert weights(fit(deadline=100.0, progress=heard)) == weights(whole)
-        assert not any("deadline" in text for text in heard.said)
+        warnings = Warnings()
+        assert weights(fit(deadline=100.0, progress=warnings)) == weights(whole)
+        assert not any("deadline" in text for text in warnings.texts)
 
     def test_an_epoch_of_which_only_the_weights_were_kept(self, fit, after_updates, monkeypatch):
         whole, save = fit("whole", batch_size=12), Trainer._save

@@ -73,9 +73,9 @@ def test_the_command(command, tmp_path):
         *("run", "--models", "copy-last,unigram", "--limit-test", 20, "--metrics", "dist-2"),
         *("--out", tmp_path, "--formats", "csv", "--progress", "none"),
     )
-    said = command("cite", tmp_path, "--columns", "dist-2")
-    assert said.code == 0
-    assert "@inproceedings{li2016diversity," in said.out
+    cited = command("cite", tmp_path, "--columns", "dist-2")
+    assert cited.code == 0
+    assert "@inproceedings{li2016diversity," in cited.out
     assert "no results" in command("cite", tmp_path / "none").err.lower()
 
 

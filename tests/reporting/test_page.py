@@ -171,7 +171,7 @@ def test_every_text_stands_once_and_reads_back():
             assert tuple(plain["turns"][turn] for turn in numbers) == getattr(example, key)
     (system,) = plain["systems"]
     assert system["texts"] == ["same", "other"]
-    assert [system["texts"][number] for number in system["said"]] == texts
+    assert [system["texts"][number] for number in system["responses"]] == texts
 
 
 def test_values_are_hundredths_or_counts_and_gaps_stay_gaps():

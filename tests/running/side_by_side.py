@@ -12,23 +12,23 @@ class Witness(Adapter):
     """Answers with the process and the time in which it was trained."""
 
     name = "witness"
-    told = ""
+    answer = ""
 
     def fit(self, train, valid, run):
         begun = time.monotonic()
         time.sleep(0.3)
         run.progress.update("train", epoch=1, epochs=1, loss=2.5)
         run.progress.warn("seen")
-        self.told = f"{os.getpid()} {begun} {time.monotonic()}"
+        self.answer = f"{os.getpid()} {begun} {time.monotonic()}"
 
     def state(self):
-        return self.told
+        return self.answer
 
     def set_state(self, state):
-        self.told = state
+        self.answer = state
 
     def respond(self, contexts, decoding, run):
-        return [self.told for _ in contexts]
+        return [self.answer for _ in contexts]
 
 
 class Left(Witness):

@@ -43,7 +43,7 @@ def fits(root: Path) -> list[str]:
     return (root / "fits.txt").read_text().splitlines()
 
 
-def said(root: Path, outcome: Results) -> list[str]:
+def first_responses(root: Path, outcome: Results) -> list[str]:
     return [Store(root).read_responses(result.job).texts[0] for result in outcome.results]
 
 
@@ -54,7 +54,7 @@ def test_one_base_serves_all_that_start_from_it(
     assert fits(tmp_path) == ["teacher 1", "pupil 1", "rival 1"]
     assert [result.job.system for result in outcome.results] == ["pupil"] * 2 + ["rival"] * 2
     pupil, rival = "pupil 4 after teacher 4", "rival 4 after teacher 4"
-    assert said(tmp_path, outcome) == [pupil, pupil, rival, rival]
+    assert first_responses(tmp_path, outcome) == [pupil, pupil, rival, rival]
     assert {job.system for job in Store(tmp_path).jobs()} == {"pupil", "rival"}
 
 
@@ -91,7 +91,7 @@ def test_a_row_of_the_same_configuration_is_the_base(
 ) -> None:
     outcome = bench(models)
     assert sorted(fits(tmp_path)) == ["pupil 1", "teacher 1"]
-    assert sorted(said(tmp_path, outcome)) == ["pupil 4 after teacher 4", "teacher 4"]
+    assert sorted(first_responses(tmp_path, outcome)) == ["pupil 4 after teacher 4", "teacher 4"]
 
 
 def test_shared_options_make_another_base_and_own_ones_do_not(
@@ -100,7 +100,7 @@ def test_shared_options_make_another_base_and_own_ones_do_not(
     outcome = bench("pupil,pupil[own=2],pupil[size=5],pupil[alone=true]", seeds=(1, 2))
     assert fits(tmp_path).count("teacher 1") == fits(tmp_path).count("teacher 2") == 2
     assert fits(tmp_path).count("pupil 1") == 4
-    assert said(tmp_path, outcome)[::2] == [
+    assert first_responses(tmp_path, outcome)[::2] == [
         "pupil 4 after teacher 4",
         "pupil 4 after teacher 4",
         "pupil 5 after teacher 5",
@@ -164,7 +164,7 @@ def test_interrupted_in_its_base_a_system_goes_on_there(
     (tmp_path / "stop").unlink()
     outcome = bench("pupil,rival")
     assert fits(tmp_path) == ["teacher 1", "teacher 1", "pupil 1", "rival 1"]
-    assert said(tmp_path, outcome)[0] == "pupil 4 after teacher 4 resumed"
+    assert first_responses(tmp_path, outcome)[0] == "pupil 4 after teacher 4 resumed"
 
 
 def test_interrupted_behind_its_base_it_does_not_train_that_again(
@@ -176,7 +176,7 @@ def test_interrupted_behind_its_base_it_does_not_train_that_again(
     (tmp_path / "stop").unlink()
     outcome = bench("pupil")
     assert fits(tmp_path) == ["teacher 1", "pupil 1", "pupil 1"]
-    assert said(tmp_path, outcome) == ["pupil 4 resumed after teacher 4"]
+    assert first_responses(tmp_path, outcome) == ["pupil 4 resumed after teacher 4"]
 
 
 def test_overwrite_always_trains_everything_once_more(
@@ -186,7 +186,7 @@ def test_overwrite_always_trains_everything_once_more(
     before = sorted(fits(tmp_path))
     outcome = bench("pupil,rival,teacher", overwrite="always")
     assert sorted(fits(tmp_path)) == sorted(before * 2)
-    assert not any("resumed" in text for text in said(tmp_path, outcome))
+    assert not any("resumed" in text for text in first_responses(tmp_path, outcome))
 
 
 def test_progress_says_that_the_base_is_trained(

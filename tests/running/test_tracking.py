@@ -1,4 +1,4 @@
-"""Trackers: told everything once, and never the end of a run."""
+"""Trackers: given everything once, and never the end of a run."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ PACKAGE = """
 class Kept:
     def __init__(self, folder):
         self.file = folder.with_suffix(".txt")
-        self.told = []
+        self.events = []
     def losses(self, run, epoch, values):
-        self.told.append(("losses", run, epoch, sorted(values)))
+        self.events.append(("losses", run, epoch, sorted(values)))
     def scores(self, run, options, values):
-        self.told.append(("scores", run, options.get("epochs"), sorted(values)))
+        self.events.append(("scores", run, options.get("epochs"), sorted(values)))
     def close(self):
-        self.file.write_text("\\n".join(map(repr, self.told)))
+        self.file.write_text("\\n".join(map(repr, self.events)))
 
 def unreachable(folder):
     raise ConnectionError("no server\\nat that address")
@@ -37,7 +37,7 @@ class Dying(Kept):
     def losses(self, run, epoch, values):
         raise SystemExit("quota exceeded")
     def close(self):
-        raise AssertionError("it was told to be left alone")
+        raise AssertionError("it asked to be left alone")
 """
 POINTS = {
     "kept": "tracker_package:Kept",
@@ -72,14 +72,14 @@ LABEL = f"{TRAINED} on demo, seed 1, greedy"
 FAST = {"formats": ["md"], "scoring": ScoringOptions(metrics=["dist-1"])}
 
 
-def told(out, **options):
+def events(out, **options):
     outcome = run(REQUEST, out=out, **FAST, **options)
     return outcome, [ast.literal_eval(line) for line in (out / "kept.txt").read_text().splitlines()]
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_is_told_every_epoch_and_the_scores(tmp_path, jobs):
-    outcome, lines = told(tmp_path, tracker=["kept"], jobs=jobs)
+def test_it_gets_every_epoch_and_the_scores(tmp_path, jobs):
+    outcome, lines = events(tmp_path, tracker=["kept"], jobs=jobs)
     assert not outcome.failed
     (result,) = [r for r in outcome.results if r.job.system == TRAINED]
     epochs = [epoch for kind, label, epoch, _ in lines if (kind, label) == ("losses", LABEL)]
@@ -89,23 +89,23 @@ def test_is_told_every_epoch_and_the_scores(tmp_path, jobs):
     scored = {label: values for kind, label, _, values in lines if kind == "scores"}
     assert scored.keys() == {str(r.job) for r in outcome.results}
     assert scored[LABEL] == sorted(result.scores)
-    # what is done already is not told again
-    assert told(tmp_path, tracker=["kept"])[1] == []
+    # what is done already is not given again
+    assert events(tmp_path, tracker=["kept"])[1] == []
 
 
 def test_a_failing_tracker_is_named_once_and_loses_nothing(tmp_path, capsys):
-    outcome, lines = told(tmp_path, tracker=["dying", "unreachable", "kept"], progress="plain")
+    outcome, lines = events(tmp_path, tracker=["dying", "unreachable", "kept"], progress="plain")
     assert not outcome.failed
     assert lines
-    said = capsys.readouterr().err.splitlines()
-    warned = [line for line in said if "tracker" in line]
+    printed = capsys.readouterr().err.splitlines()
+    warned = [line for line in printed if "tracker" in line]
     assert warned == [
-        "warning: tracker unreachable is told nothing more (ConnectionError: no server)",
-        "warning: tracker dying is told nothing more (SystemExit: quota exceeded)",
+        "warning: tracker unreachable gets nothing more (ConnectionError: no server)",
+        "warning: tracker dying gets nothing more (SystemExit: quota exceeded)",
     ]
 
 
-def test_none_is_told_unless_asked_for(tmp_path):
+def test_none_gets_anything_unless_asked_for(tmp_path):
     run(REQUEST, out=tmp_path, **FAST)
     assert not (tmp_path / "kept.txt").exists()
     assert not (tmp_path / "tensorboard").exists()

@@ -208,7 +208,7 @@ def _system_as_json(
         "label": clean(system.label),
         "ranked": system.ranked,
         "seed": system.seed,
-        "said": text_numbers,
+        "responses": text_numbers,
         "texts": list(texts.numbers),
         "values": [
             _as_whole_numbers(system.values[name][picked], scale(column_of(name)) * 10**digits)

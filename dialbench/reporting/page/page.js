@@ -194,7 +194,7 @@ function matching(query) {
   if (!query) return () => true;
   const hits = (texts) => texts.map((text) => text.includes(query));
   const turns = hits(testSet.lowered.turns);
-  const responses = visible().map((number) => [testSet.systems[number].said, hits(testSet.lowered.systems[number])]);
+  const responses = visible().map((number) => [testSet.systems[number].responses, hits(testSet.lowered.systems[number])]);
   return (number) =>
     testSet.contexts[number].some((turn) => turns[turn]) ||
     testSet.references[number].some((turn) => turns[turn]) ||
@@ -212,7 +212,7 @@ function disagreeing() {
   const systems = visible().map((number) => testSet.systems[number]).filter((system) => system.ranked);
   const words = systems.map((system) => system.texts.map(wordsOf));
   const distances = testSet.ids.map((_, number) => {
-    return meanDistance(systems.map((system, index) => words[index][system.said[number]]));
+    return meanDistance(systems.map((system, index) => words[index][system.responses[number]]));
   });
   const least = [...distances].sort((a, b) => b - a)[Math.max(Math.ceil(distances.length / 4) - 1, 0)];
   return (number) => distances[number] > 0 && distances[number] >= least;
@@ -279,7 +279,7 @@ function sameResponses(systems, number) {
   const groups = new Map();
   for (const system of systems.map((index) => testSet.systems[index])) {
     const values = system.values.map((column) => column?.[number] ?? null);
-    const key = JSON.stringify([system.texts[system.said[number]], values]);
+    const key = JSON.stringify([system.texts[system.responses[number]], values]);
     groups.set(key, [...(groups.get(key) ?? []), system]);
   }
   return [...groups.values()];
@@ -291,7 +291,7 @@ function responseRow(group, number, query) {
   const [system] = group;
   const head = make("th", "", ...names(group.map((one) => one.label)));
   head.scope = "row";
-  const response = make("td", "response text", ...marked(system.texts[system.said[number]] || "(empty)", query));
+  const response = make("td", "response text", ...marked(system.texts[system.responses[number]] || "(empty)", query));
   const values = testSet.measures.map((metric, index) => {
     const cell = make("td", "values", shown(system.values[index]?.[number], metric.digits));
     cell.dataset.metric = metric.title;
