@@ -7,6 +7,7 @@ import errno
 import json
 import lzma
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -329,3 +330,11 @@ def test_a_damaged_system_is_named(command: Command, tmp_path: Path) -> None:
     assert "state.json" in result.err
     assert "--overwrite always" in result.err
     assert command(*base, "--overwrite", "always").code == 0
+
+
+@pytest.mark.parametrize(("closing", "printed"), [("<&-", True), ("2>&-", False)])
+def test_a_closed_standard_stream_is_an_empty_one(closing: str, printed: bool) -> None:
+    line = f"{shlex.quote(sys.executable)} -m dialbench score - --metrics length </dev/null"
+    done = subprocess.run(["sh", "-c", f"{line} {closing}"], capture_output=True, text=True)
+    error = "Error: -: there are no responses in this file. Write one a line.\n"
+    assert (done.returncode, done.stderr) == (2, error if printed else "")

@@ -104,6 +104,7 @@ for _command in (
 def main() -> None:
     """Runs the command line and exits: 0 done, 1 a system failed, 2 a mistake, 130 interrupted."""
     signal.signal(signal.SIGTERM, _interrupt)
+    _open_closed_streams()
     # Threads that wait by spinning make training several times slower as soon as any other
     # process wants a core. Read once, when torch is loaded.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -136,6 +137,16 @@ def main() -> None:
     except OSError as error:
         code = _failed_by(error)
     sys.exit(code)
+
+
+def _open_closed_streams() -> None:
+    """Opens the null device where a standard stream was closed, as by `<&-` or a daemon.
+
+    Else there is no stream to read or write, and the next file opened gets its number.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
 
 
 def _nobody_reads() -> bool:

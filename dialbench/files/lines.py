@@ -115,10 +115,10 @@ def require_plain_files(folder: Path) -> None:
             raise OSError(f"{path.name}, which is not a plain file")
 
 
-def _unpacked(file: IO[bytes], suffix: str) -> IO[bytes]:
+def _unpacked(file: IO[bytes], suffix: str) -> AbstractContextManager[IO[bytes]]:
     if suffix == ".xz":
         return lzma.open(file)
-    return io.BufferedReader(gzip.open(file)) if suffix == ".gz" else file
+    return io.BufferedReader(gzip.open(file)) if suffix == ".gz" else nullcontext(file)
 
 
 def _too_long_error(where: str) -> InputError:

@@ -66,6 +66,7 @@ def test_standard_input_is_text_or_json_lines(monkeypatch):
         stream = io.TextIOWrapper(io.BytesIO(content.encode()), "utf-8")
         monkeypatch.setattr("sys.stdin", stream)
         assert texts(Path("-")) == TEXTS
+        assert not stream.closed  # it is not ours
     assert stem(Path("-")) == "stdin"
 
 
