@@ -63,6 +63,8 @@ def run(
         _require_one_process(plugins, how.get("jobs", 1))
     if corpus is not None:
         asked["corpora"] = ",".join(map(str, _several(corpus)))
+    if "decodings" in asked:
+        asked["decodings"] = ",".join(_several(asked["decodings"]))
     if suite is not None:
         request = Request.of_suite(suite, corpus=asked.pop("corpora", None), **asked)
     else:

@@ -126,6 +126,30 @@ class TestRun:
         with pytest.raises(InputError, match=message):
             dialbench.run(models)
 
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"seeds": "1,2"}, "^seeds: '1,2' is no whole number. Give one or a list of them"),
+            ({"seeds": ["1"]}, "^seeds: "),
+            ({"limit_test": "10"}, "^limit_test: '10' is no whole number. Give one"),
+            ({"limit_train": -1}, "^limit_train: -1 is below 1"),
+            ({"samples": 0}, "^samples: 0 is below 1"),
+            ({"jobs": 0}, "^jobs: 0 is below 1"),
+            ({"overwrite": "maybe"}, "^overwrite: unknown value 'maybe'. Known: always"),
+        ],
+    )
+    def test_a_value_that_the_command_line_would_refuse_is_refused(
+        self, options, message, tmp_path
+    ):
+        with pytest.raises(InputError, match=message):
+            dialbench.run(Echo, out=tmp_path / "runs", **FEW | options)
+        assert not (tmp_path / "runs").exists()
+
+    def test_one_seed_needs_no_list_and_decodings_may_be_one(self, tmp_path):
+        options = FEW | {"seeds": 2, "decodings": ["greedy", "beam:2"]}
+        results = dialbench.run("copy-last", out=tmp_path, **options).results
+        assert {result.job.seed for result in results} == {2}
+
     def test_other_arguments_are_named_too(self, tmp_path):
         with pytest.raises(UnknownName, match=r"^metrics: unknown metric 'dist1'"):
             dialbench.run(Echo, out=tmp_path, **FEW | {"metrics": ["dist1"]})

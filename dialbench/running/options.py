@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
-from dialbench.errors import InputError
+from dialbench.errors import InputError, UnknownName
 from dialbench.extras import are_installed, require_installed
 from dialbench.options import Help
 
@@ -60,6 +60,10 @@ class RunOptions:
     ] = ()
 
     def __post_init__(self) -> None:
+        if self.jobs is not None and self.jobs < 1:
+            raise InputError(f"{self.jobs} is below 1", where="--jobs", hint="Give 1 or more.")
+        if self.overwrite not in get_args(Overwrite):
+            raise UnknownName.of("value", self.overwrite, get_args(Overwrite), where="--overwrite")
         if self.deadline is not None and not 0 <= self.deadline < math.inf:
             raise InputError(
                 f"{self.deadline:g} seconds are none", where="--deadline", hint="Give 0 or more."

@@ -57,6 +57,13 @@ class Request:
     def __post_init__(self) -> None:
         if self.data is not None:
             object.__setattr__(self, "data", Path(self.data))
+        if self.seeds is not None:
+            object.__setattr__(self, "seeds", _whole_numbers("seeds", self.seeds))
+        for name in ("context_turns", "limit_train", "limit_test", "samples"):
+            value = getattr(self, name)
+            if value not in (None, "all") and min(_whole_numbers(name, value)) < 1:
+                where = f"--{name.replace('_', '-')}"
+                raise InputError(f"{value} is below 1", where=where, hint="Give 1 or more.")
 
     @classmethod
     def of_suite(cls, name: str, *, corpus: str | None = None, **overrides: Any) -> Request:
@@ -85,6 +92,18 @@ class Request:
         suite = self.suite
         fields = ("metrics", "denominator", "tokenizer") if suite else ()
         return {"data": self.data, **{name: getattr(suite, name) for name in fields}}
+
+
+def _whole_numbers(name: str, given: Any) -> tuple[int, ...]:
+    """One number or several, as Python's callers give them; the command line has parsed its own."""
+    numbers = (given,) if isinstance(given, int) else given
+    if isinstance(numbers, Iterable) and not isinstance(numbers, str):
+        numbers = tuple(numbers)
+        if all(isinstance(number, int) for number in numbers):
+            return numbers
+    several = " or a list of them" if name == "seeds" else ""
+    where = f"--{name.replace('_', '-')}"
+    raise InputError(f"{given!r} is no whole number", where=where, hint=f"Give one{several}.")
 
 
 @dataclass(frozen=True, eq=False)
