@@ -65,6 +65,8 @@ def run(
         asked["corpora"] = ",".join(map(str, _several(corpus)))
     if "decodings" in asked:
         asked["decodings"] = ",".join(_several(asked["decodings"]))
+    if asked.get("seeds") is not None:
+        asked["seeds"] = tuple(_several(asked["seeds"]))
     if suite is not None:
         request = Request.of_suite(suite, corpus=asked.pop("corpora", None), **asked)
     else:
@@ -152,7 +154,7 @@ def _only_row(results: Results, where: str) -> SeedGroup:
 
 
 def _several(value: Any) -> list[Any]:
-    return [value] if isinstance(value, str | Path | type) else list(value)
+    return [value] if isinstance(value, int | str | Path | type) else list(value)
 
 
 def _systems(models: Iterable[Any]) -> tuple[str, tuple[Plugin, ...]]:

@@ -129,9 +129,11 @@ class TestRun:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"seeds": "1,2"}, "^seeds: '1,2' is no whole number. Give one or a list of them"),
+            ({"seeds": "1,2"}, "^seeds: '1,2' is no whole number. Give a number"),
             ({"seeds": ["1"]}, "^seeds: "),
-            ({"limit_test": "10"}, "^limit_test: '10' is no whole number. Give one"),
+            ({"limit_test": "10"}, "^limit_test: '10' is no whole number. Give a number"),
+            ({"limit_test": [10]}, r"^limit_test: \[10\] is no whole number"),
+            ({"samples": "all"}, "^samples: 'all' is no whole number"),
             ({"limit_train": -1}, "^limit_train: -1 is below 1"),
             ({"samples": 0}, "^samples: 0 is below 1"),
             ({"jobs": 0}, "^jobs: 0 is below 1"),

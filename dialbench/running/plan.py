@@ -57,13 +57,12 @@ class Request:
     def __post_init__(self) -> None:
         if self.data is not None:
             object.__setattr__(self, "data", Path(self.data))
-        if self.seeds is not None:
-            object.__setattr__(self, "seeds", _whole_numbers("seeds", self.seeds))
+        for seed in self.seeds or ():
+            _require_whole("seeds", seed)
         for name in ("context_turns", "limit_train", "limit_test", "samples"):
             value = getattr(self, name)
-            if value not in (None, "all") and min(_whole_numbers(name, value)) < 1:
-                where = f"--{name.replace('_', '-')}"
-                raise InputError(f"{value} is below 1", where=where, hint="Give 1 or more.")
+            if value is not None and (name, value) != ("limit_test", "all"):
+                _require_whole(name, value, least=1)
 
     @classmethod
     def of_suite(cls, name: str, *, corpus: str | None = None, **overrides: Any) -> Request:
@@ -94,16 +93,13 @@ class Request:
         return {"data": self.data, **{name: getattr(suite, name) for name in fields}}
 
 
-def _whole_numbers(name: str, given: Any) -> tuple[int, ...]:
-    """One number or several, as Python's callers give them; the command line has parsed its own."""
-    numbers = (given,) if isinstance(given, int) else given
-    if isinstance(numbers, Iterable) and not isinstance(numbers, str):
-        numbers = tuple(numbers)
-        if all(isinstance(number, int) for number in numbers):
-            return numbers
-    several = " or a list of them" if name == "seeds" else ""
+def _require_whole(name: str, value: object, least: int | None = None) -> None:
+    # Of Python's callers; the command line has parsed its own.
     where = f"--{name.replace('_', '-')}"
-    raise InputError(f"{given!r} is no whole number", where=where, hint=f"Give one{several}.")
+    if not isinstance(value, int):
+        raise InputError(f"{value!r} is no whole number", where=where, hint="Give a number.")
+    if least is not None and value < least:
+        raise InputError(f"{value} is below {least}", where=where, hint=f"Give {least} or more.")
 
 
 @dataclass(frozen=True, eq=False)

@@ -161,8 +161,7 @@ def metrics_for(sources: Iterable[Source]) -> tuple[str, ...]:
 def report_of(system: str, corpus: str | None, scores: Mapping[str, Score]) -> dict[str, Any]:
     """What `score` says of one system."""
     values = {name: plain(score) for name, score in scores.items()}
-    version = __version__
-    return {"system": system, "corpus": corpus, "dialbench": version, "metrics": values}
+    return {"system": system, "corpus": corpus, "dialbench": __version__, "metrics": values}
 
 
 def plain(score: Score) -> dict[str, Any]:

@@ -37,7 +37,7 @@ class Dying(Kept):
     def losses(self, run, epoch, values):
         raise SystemExit("quota exceeded")
     def close(self):
-        raise AssertionError("it asked to be left alone")
+        raise AssertionError("it should have been left alone")
 """
 POINTS = {
     "kept": "tracker_package:Kept",
