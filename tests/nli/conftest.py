@@ -50,7 +50,7 @@ def base() -> Path:
 
 @pytest.fixture
 def lessons(tmp_path: Path) -> Path:
-    """A data folder with a few pairs in every file, and three dialogues."""
+    """A data folder with a few pairs in every file, and three dialogues of each corpus."""
     data = tmp_path / "data"
     (data / "nli").mkdir(parents=True)
     for source in (*TRAINING, *HELD_OUT):
@@ -65,6 +65,13 @@ def lessons(tmp_path: Path) -> Path:
         folder.mkdir(parents=True)
         text = "".join(" __eou__ ".join([*turns, "\n"]) for turns in DIALOGUES)
         (folder / f"dialogues_{split}.txt").write_text(text, encoding="utf-8")
+    others = data / "empatheticdialogues"
+    others.mkdir()
+    said = [(i, *row) for i, turns in enumerate(DIALOGUES) for row in enumerate(turns, 1)]
+    lines = [f"hit:{i},{n},proud,p,{n},{turn},5|5|5_5|5|5,\n" for i, n, turn in said]
+    text = "conv_id,utterance_idx,context,prompt,speaker_idx,utterance,selfeval,tags\n"
+    for split in ("train", "valid", "test"):
+        (others / f"{split}.csv").write_text(text + "".join(lines), encoding="utf-8")
     return data
 
 

@@ -12,6 +12,7 @@ from dialbench.nli.cache import CachedJudge
 from dialbench.nli.training import calibration
 from dialbench.nli.training.calibration import Offsets, Shifted, calibrate
 from dialbench.nli.training.pairs import DEVELOPMENT
+from dialbench.nli.training.ratings import RatedSet
 from dialbench.records import Example
 
 from .conftest import DIALOGUES
@@ -80,6 +81,29 @@ def test_what_separates_best_is_chosen(examples, lessons):
     # From 0.5 on, true next turns are entailed and others stay neutral.
     actual = calibrated(examples, lessons, true=(0.6, 1, 0), unlike=(-2, 1, 0))
     assert actual == Offsets(0.5, 0.0)
+
+
+def test_what_follows_people_best_is_chosen(examples, lessons):
+    # True next turns are entailed from -0.125 on, what people liked only from 0.25 to 0.375.
+    logits = {"true": (1.15, 1, 0), "unlike": (-2, 1, 0)}
+    rows = [
+        ("liked", 3.0, (0.8, 1, 0)),
+        ("middling", 2.0, (-2, 1, 0)),
+        ("hated", 1.0, (-2, 1, 0.9)),
+    ]
+    responses = {f"{word} thoroughly": answer for word, _, answer in rows}
+
+    class Rated(Table):
+        def of(self, premise, hypothesis):
+            return responses.get(hypothesis) or super().of(premise, hypothesis)
+
+    judge = CachedJudge(Rated(labelled=(5, 0, 0), denied=(0, 0, 9), **logits))
+    answered = tuple((Example(w, w, ("What is it?",), ()), f"{w} thoroughly") for w, *_ in rows)
+    rated = RatedSet("three", answered, tuple(rating for _, rating, _ in rows), True)
+    alone = calibrate(judge, DEVELOPMENT, lessons, examples)
+    followed = calibrate(judge, DEVELOPMENT, lessons, examples, [rated])
+    assert alone == Offsets()
+    assert followed == Offsets(0.25, 0.125)
 
 
 def test_the_level_of_unlike_turns_is_kept(examples, lessons, monkeypatch):

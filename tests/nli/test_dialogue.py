@@ -121,3 +121,12 @@ def test_questions_have_their_replies_and_those_to_others():
     everywhere = [pair.hypothesis in ("No.", "And is it so?") for pair in made]
     assert everywhere == [False] * 3 + [True, False, True]
     assert reply_pairs(dialogues, 3, seed=1) == made != reply_pairs(dialogues, 3, seed=2)
+
+
+def test_statements_have_replies_too_where_they_are_asked_for():
+    talks = [(f"Ship {n} is late.", f"Then we wait for ship {n}.") for n in range(6)]
+    dialogues = [Dialogue(str(n), turns, "train") for n, turns in enumerate(talks)]
+    assert reply_pairs(dialogues, 3, seed=1) == []
+    made = reply_pairs(dialogues, 3, seed=1, ending="")
+    assert {LABELS[p.label] for p in made if (p.premise, p.hypothesis) in talks} == {"entailment"}
+    assert [LABELS[pair.label] for pair in made] == ["entailment"] * 3 + ["neutral"] * 3

@@ -13,7 +13,7 @@ from dialbench.nli import embedded
 from dialbench.nli.cache import CachedJudge
 from dialbench.nli.loading import find
 from dialbench.nli.training.calibration import Offsets
-from dialbench.nli.training.curriculum import PLANS
+from dialbench.nli.training.curriculum import PARTS, PLANS
 from dialbench.nli.training.examination import constants, examine, sanity
 from dialbench.nli.training.pairs import HELD_OUT, TRAINING
 from dialbench.records import Example
@@ -93,7 +93,8 @@ def test_the_weights_are_the_mean_of_those_after_each_stage(
     for name, found in kept.items():
         one, two, three = (tensors[f"model.{name}"] for tensors in stages)
         assert not torch.equal(one, three)
-        assert torch.allclose(found.float(), 0.1 * one + 0.45 * (two + three), rtol=1e-3, atol=1e-6)
+        expected = sum(part * stage for part, stage in zip(PARTS, (one, two, three), strict=True))
+        assert torch.allclose(found.float(), expected, rtol=1e-3, atol=1e-6)
 
 
 def test_without_data_the_folder_is_named(command, base, tmp_path):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from dialbench.nli.judge import LABELS
 from dialbench.nli.training.phenomena import KINDS, MORE_KINDS, phenomena_pairs
-from dialbench.nli.training.templates import NAMES
+from dialbench.nli.training.templates import NAMES, PEOPLE
 
 ALL = tuple({kind.make: kind for kind in (*MORE_KINDS, *KINDS)}.values())
 
@@ -40,9 +40,9 @@ def test_the_seed_alone_decides():
 
 
 def test_what_no_sentence_gives_is_missing():
-    # Eight kinds are made of templates; a sentence gives two beliefs, questions, one nonsense too.
-    assert len(pairs_of([], 2, seed=1)) == 16
-    assert len(pairs_of(["It rains."], 2, seed=1)) == 21
+    # Ten kinds are made of templates; a sentence gives two beliefs, questions, one nonsense too.
+    assert len(pairs_of([], 2, seed=1)) == 20
+    assert len(pairs_of(["It rains."], 2, seed=1)) == 25
 
 
 def test_labels_are_what_the_pairs_mean():
@@ -193,3 +193,38 @@ def test_what_is_asked_is_open_and_what_it_is_asked_of_has_happened():
     assert found["Who sold the car?", "Someone sold the car."] == "entailment"
     assert found["Who sold the car?", "Bob sold the car."] == "neutral"
     assert found["Who sold the car?", "Nobody sold the car."] == "contradiction"
+
+
+def test_however_a_deed_is_told_it_has_one_doer():
+    told = labels_of("deeds", [], 2_000)
+    assert {told_by(*pair) for pair in told} == {"same", "turned", "another"}
+    expected = {"same": "entailment", "turned": "contradiction", "another": "neutral"}
+    assert all(label == expected[told_by(*pair)] for pair, label in told.items())
+
+
+def told_by(premise, hypothesis):
+    (doer, other), second = doer_and_other(premise), doer_and_other(hypothesis)
+    return {(doer, other): "same", (other, doer): "turned"}.get(second, "another")
+
+
+def doer_and_other(text):
+    places = {text.lower().find(person.lower()): person for person in PEOPLE}
+    first, second = (person for place, person in sorted(places.items()) if place >= 0)
+    return (second, first) if " by " in text else (first, second)
+
+
+def test_what_two_people_did_holds_for_whom_it_is_said_of():
+    labels = labels_of("company", [], 3_000)
+    for (premise, hypothesis), label in labels.items():
+        if premise.startswith("Neither"):
+            assert label == "contradiction"
+        elif premise.startswith("Either") or (" and " in hypothesis and " and " not in premise):
+            assert label == "neutral"
+        elif premise.startswith("Both"):
+            assert label == "entailment"
+        elif ", only " in premise:
+            assert label == "contradiction"
+    assert {label for (premise, _), label in labels.items() if ", but " in premise} == {
+        "entailment",
+        "contradiction",
+    }

@@ -8,7 +8,8 @@ pairs as it is, but says from which of them on a turn counts as following or con
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from dialbench.nli.judge import Judge
 from dialbench.nli.training.examination import SanityReport, examine, sanity
 from dialbench.nli.training.pairs import Source
+from dialbench.nli.training.ratings import RatedSet, agreement
 from dialbench.records import Example
 
 STEP = 0.125
@@ -26,7 +28,7 @@ CONTRADICTION = tuple(STEP * n for n in range(-4, 5))
 """Offsets that are tried, every pair of them."""
 LEVEL = 0.05
 """How far from 0 the UE of turns of other dialogues, and of commonplaces, may be."""
-LOSSES = (0.005, 0.01)
+LOSSES = (0.0025, 0.005, 0.01)
 """How much of its accuracy on the development set a judge may lose: the first that is possible."""
 DENIED = -0.75
 """The highest UE that denials of a turn may have."""
@@ -66,17 +68,26 @@ class Shifted:
         return calibrated
 
 
-def calibrate(judge: Judge, dev: Source, data: Path, examples: Sequence[Example]) -> Offsets | None:
-    """The offsets with which a judge tells true next turns from others best.
+def calibrate(
+    judge: Judge,
+    dev: Source,
+    data: Path,
+    examples: Sequence[Example],
+    rated: Sequence[RatedSet] = (),
+) -> Offsets | None:
+    """The offsets with which `ue` follows people best, and tells true next turns from others.
 
-    That is, of those that keep `LEVEL`, `LOSSES` and `DENIED`, the ones whose margin of `ue` has
-    the highest lower end of its 95 % interval, the smallest of equal ones; None if none keeps them.
+    That is, of those that keep `LEVEL`, `LOSSES` and `DENIED` and whose margin of `ue` has a 95 %
+    interval that is nowhere below 0, the ones with the highest mean of Spearman's rho over the
+    rated sets; of equal ones, as without such sets, those whose margin has the highest lower end,
+    and the smallest. None if none keeps them.
 
     Args:
         judge: without offsets; it should remember what it was asked.
         dev: pairs with labels.
         data: the data folder.
         examples: of dialogues' development split.
+        rated: responses that people rated.
 
     Raises:
         InputError: `dev` cannot be read.
@@ -86,14 +97,23 @@ def calibrate(judge: Judge, dev: Source, data: Path, examples: Sequence[Example]
         offsets: plain - examine(Shifted(judge, offsets), dev, data).accuracy for offsets in _grid()
     }
     tried = ([o for o in lost if lost[o] <= loss] for loss in LOSSES)
-    chosen = (_best(judge, examples, offsets) for offsets in tried)
+    chosen = (_best(judge, examples, rated, offsets) for offsets in tried)
     return next((offsets for offsets in chosen if offsets is not None), None)
 
 
-def _best(judge: Judge, examples: Sequence[Example], tried: Iterable[Offsets]) -> Offsets | None:
-    looked = ((sanity(Shifted(judge, offsets), examples, SEED), offsets) for offsets in tried)
-    kept = ((sane, offsets) for sane, offsets in looked if _plausible(sane))
-    return max(_lower_ends(kept), default=(0.0, None), key=lambda end: end[0])[1]
+def _best(
+    judge: Judge, examples: Sequence[Example], rated: Sequence[RatedSet], tried: Iterable[Offsets]
+) -> Offsets | None:
+    best, chosen = (-math.inf, 0.0), None
+    for offsets in tried:
+        shifted = Shifted(judge, offsets)
+        sane = sanity(shifted, examples, SEED)
+        if not _plausible(sane) or (margin := _lower_end(sane)) < 0:
+            continue
+        merit = _following(shifted, rated), margin
+        if merit > best:
+            best, chosen = merit, offsets
+    return chosen
 
 
 def _grid() -> list[Offsets]:
@@ -108,10 +128,14 @@ def _plausible(sane: SanityReport) -> bool:
     return near and not any(denied > DENIED for _, _, denied in sane.denials)
 
 
-def _lower_ends(
-    kept: Iterable[tuple[SanityReport, Offsets]],
-) -> Iterator[tuple[float, Offsets | None]]:
-    for sane, offsets in kept:
-        margin = dict(sane.margins)["ue"]
-        # Few dialogues have no interval; their margin is all there is.
-        yield (margin.value if margin.interval is None else margin.interval[0]), offsets
+def _lower_end(sane: SanityReport) -> float:
+    margin = dict(sane.margins)["ue"]
+    # Few dialogues have no interval; their margin is all there is.
+    return margin.value if margin.interval is None else margin.interval[0]
+
+
+def _following(judge: Judge, rated: Sequence[RatedSet]) -> float:
+    """The mean of Spearman's rho of `ue` and ratings; 0 of a set where all `ue` are equal."""
+    found = (one for set_ in rated for one in agreement(judge, set_) if one.metric == "ue")
+    rhos = [0.0 if math.isnan(one.rho) else one.rho for one in found]
+    return sum(rhos) / len(rhos) if rhos else 0.0

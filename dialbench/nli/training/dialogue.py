@@ -126,21 +126,34 @@ def statements(dialogues: Sequence[Dialogue]) -> list[str]:
     return sorted({s for s in sentences if is_statement(s) and len(_WORDS.findall(s)) <= _MOST})
 
 
-def reply_pairs(dialogues: Sequence[Dialogue], count: int, seed: int) -> list[Pair]:
-    """`count` questions with their replies (entailment), and as many with what is no reply.
+def reply_pairs(
+    dialogues: Sequence[Dialogue], count: int, seed: int, *, ending: str = "?"
+) -> list[Pair]:
+    """`count` turns with their replies (entailment), and as many with what is no reply.
 
     Nothing follows from a question by logic. What is taught is that a reply follows from the
-    question that it was given to (after Dziri et al., 2019), but no reply to another question, and
+    turn that it was given to (after Dziri et al., 2019), but no reply to another turn, and
     no commonplace. Where a commonplace was the reply, nothing is taught.
+
+    Args:
+        dialogues: what turns are taken from.
+        count: pairs of each kind; fewer where the dialogues do not give as many.
+        seed: the same seed gives the same pairs.
+        ending: of the turns that are replied to; without it statements are among them.
     """
     dice = random.Random(seed)  # noqa: S311
     common = commonplaces(dialogue.turns for dialogue in dialogues)
     known = set(common)
-    asked = [
-        (question, reply)
+    replied = (
+        pair
         for dialogue in dialogues
-        for question, reply in itertools.pairwise(map(untokenized, dialogue.turns))
-        if question.endswith("?") and reply not in known and len(_WORDS.findall(reply)) >= _FEWEST
+        for pair in itertools.pairwise(map(untokenized, dialogue.turns))
+        if pair[0].endswith(ending)
+    )
+    asked = [
+        (turn, reply)
+        for turn, reply in replied
+        if reply not in known and len(_WORDS.findall(reply)) >= _FEWEST
     ]
     chosen = dice.sample(asked, min(2 * count, len(asked)))
     true, others = chosen[::2], chosen[1::2]
@@ -149,8 +162,8 @@ def reply_pairs(dialogues: Sequence[Dialogue], count: int, seed: int) -> list[Pa
         elsewhere[::2] = dice.choices(common, k=len(elsewhere[::2]))
     false = zip(others, elsewhere, strict=True)
     return [
-        *(Pair(question, reply, ENTAILMENT) for question, reply in true),
-        *(Pair(question, reply, NEUTRAL) for (question, _), reply in false),
+        *(Pair(turn, reply, ENTAILMENT) for turn, reply in true),
+        *(Pair(turn, reply, NEUTRAL) for (turn, _), reply in false),
     ]
 
 

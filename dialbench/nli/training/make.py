@@ -23,9 +23,8 @@ from dialbench.nli.training.card import card
 from dialbench.nli.training.curriculum import CORPUS, PARTS, Curriculum
 from dialbench.nli.training.findings import Findings
 from dialbench.nli.training.fitting import Training
-from dialbench.nli.training.pairs import (
-    DEVELOPMENT,
-)
+from dialbench.nli.training.pairs import DEVELOPMENT
+from dialbench.nli.training.ratings import read_rated
 
 _UNCALIBRATED = "uncalibrated.safetensors"
 THREADS = 1
@@ -64,7 +63,8 @@ def train(
     embedded.save(out / _UNCALIBRATED, learned)
     judge = CachedJudge(embedded.load(folder, out / _UNCALIBRATED), out / "judged")
     valid = load_corpus(CORPUS, data=data, where="--data").valid
-    offsets = calibrate(judge, DEVELOPMENT, data, valid)
+    rated = [one for one in read_rated(data) if one.choosing]
+    offsets = calibrate(judge, DEVELOPMENT, data, valid, rated)
     tell("no offsets keep the bounds" if offsets is None else f"offsets: {offsets.logits}")
     weights = out / embedded.WEIGHTS.name
     embedded.save(weights, shifted(learned, (offsets or Offsets()).logits))

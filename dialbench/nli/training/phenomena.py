@@ -170,6 +170,8 @@ MORE_KINDS = (
     Kind("one deed or relation from two sides, from templates", 300, templates.trades),
     Kind("two things, one of them, one or none, from templates", 300, templates.lists),
     Kind("what is asked and what has happened, from templates", 300, templates.questions),
+    Kind("what one person did to another, told in several ways", 600, templates.deeds),
+    Kind("what two people did, both, one or none of them", 500, templates.company),
     Kind(_STATES, 120, templates.states),
     Kind(_BOTH, 140, _conjunctions, captions=False),
 )

@@ -36,11 +36,13 @@ class RatedSet:
         title: of the set.
         answered: examples and responses.
         ratings: (responses,) higher is better.
+        choosing: whether judges are chosen by it; the others are looked at once for each.
     """
 
     title: str
     answered: tuple[tuple[Example, str], ...]
     ratings: tuple[float, ...]
+    choosing: bool
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ def _grade(folder: Path, name: str, title: str) -> RatedSet:
             strict=True,
         )
     ]
-    return _rated_set(title, rows)
+    return _rated_set(title, rows, choosing=True)
 
 
 def _multiref(path: Path) -> RatedSet:
@@ -114,15 +116,17 @@ def _multiref(path: Path) -> RatedSet:
         (tuple(row["context"].split("||||")), row["response"], float(row["human_average_rating"]))
         for row in rows
     ]
-    return _rated_set("multi-reference DailyDialog", rated)
+    return _rated_set("multi-reference DailyDialog", rated, choosing=False)
 
 
-def _rated_set(title: str, rows: list[tuple[tuple[str, ...], str, float]]) -> RatedSet:
+def _rated_set(
+    title: str, rows: list[tuple[tuple[str, ...], str, float]], *, choosing: bool
+) -> RatedSet:
     answered = tuple(
         (Example(str(i), str(i), context, ()), response)
         for i, (context, response, _) in enumerate(rows)
     )
-    return RatedSet(title, answered, tuple(rating for *_, rating in rows))
+    return RatedSet(title, answered, tuple(rating for *_, rating in rows), choosing)
 
 
 def _lines(path: Path) -> Iterator[str]:

@@ -32,6 +32,24 @@ _OTHER_ACTS = (
     *(("washes", "washing", "washed"), ("hides", "hiding", "hidden")),
 )
 NAMES = ("Alice", "Bob", "Carol", "David", "Emma", "Frank", "Grace", "Henry", "Laura", "Mark")
+PEOPLE = (*NAMES, *("my brother", "her boss", "the nurse", "our neighbor", "the new teacher"))
+# Past, past participle; none of them needs two.
+_DEEDS = (
+    *(("hired", "hired"), ("invited", "invited"), ("interviewed", "interviewed")),
+    *(("thanked", "thanked"), ("blamed", "blamed"), ("scolded", "scolded")),
+    *(("insulted", "insulted"), ("photographed", "photographed"), ("forgave", "forgiven")),
+    *(("paid", "paid"), ("warned", "warned"), ("tricked", "tricked"), ("beat", "beaten")),
+)
+_TOLD = (
+    *("{one} {past} {other}", "{one} {past} {other}", "{other} was {done} by {one}"),
+    *("It was {one} who {past} {other}", "It was {other} who was {done} by {one}"),
+    "{one} is the one who {past} {other}",
+)
+_WHEN = ("", "", " yesterday", " last week", " after the party", " in the end")
+_DID = (
+    *("sang", "passed the exam", "went home early", "stayed for dinner", "came to the wedding"),
+    *("caught a cold", "missed the train", "laughed", "learned to swim", "signed the contract"),
+)
 _COMPARATIVES = (
     *(("taller", "shorter"), ("older", "younger"), ("faster", "slower"), ("heavier", "lighter")),
     *(("richer", "poorer"), ("stronger", "weaker"), ("bigger", "smaller"), ("happier", "sadder")),
@@ -108,6 +126,55 @@ def _acted(acts: Sequence[tuple[str, str, str]], dice: random.Random) -> Iterato
         yield Pair(premise, f"The {one} is being {done} by the {other}.", CONTRADICTION)
         yield Pair(premise, f"The {third} is {doing} the {one}.", NEUTRAL)
         yield Pair(premise, f"The {one} is {doing} the {other}.", ENTAILMENT)
+
+
+def deeds(_: Sequence[str], dice: random.Random) -> Iterator[Pair]:
+    """What one person did to another, told in several ways; without a time less is told."""
+    while True:
+        one, other, third = dice.sample(PEOPLE, 3)
+        (past, done), when = dice.choice(_DEEDS), dice.choice(_WHEN)
+        here, there, reverse, apart = (
+            form.format(one=a, other=b, past=past, done=done)
+            for form, a, b in zip(
+                dice.choices(_TOLD, k=4),
+                (one, one, other, third),
+                (other, other, one, one),
+                strict=True,
+            )
+        )
+        premise = _sentence(here + when)
+        yield Pair(premise, _sentence(there), ENTAILMENT)
+        yield Pair(premise, _sentence(reverse + when), CONTRADICTION)
+        yield Pair(premise, _sentence(apart), NEUTRAL)
+
+
+def company(_: Sequence[str], dice: random.Random) -> Iterator[Pair]:
+    """What two people did: both, one or none of them, each something else."""
+    while True:
+        people, (did, next_) = dice.sample(PEOPLE, 2), dice.sample(_DID, 2)
+        one, other = people
+        some = dice.choice(people)
+        both = dice.choice((f"{one} and {other} {did}", f"Both {one} and {other} {did}"))
+        told = (
+            (both, f"{some} {did}", ENTAILMENT),
+            (f"{some} {did}", both, NEUTRAL),
+            (f"Either {one} or {other} {did}", f"{some} {did}", NEUTRAL),
+            (f"Neither {one} nor {other} {did}", f"{some} {did}", CONTRADICTION),
+            (f"Neither {one} nor {other} {did}", both, CONTRADICTION),
+            (f"{one} {did}, but {other} did not", f"{other} {did}", CONTRADICTION),
+            (f"{one} {did}, but {other} did not", f"{one} {did}", ENTAILMENT),
+            (f"Of {one} and {other}, only {one} {did}", f"{other} {did}", CONTRADICTION),
+            (f"{one} {did} and {other} {next_}", f"{other} {next_}", ENTAILMENT),
+            (f"{one} {did} and {other} {next_}", f"{other} {did}", NEUTRAL),
+            (f"{one} {did} before {other} {next_}", f"{other} {next_}", ENTAILMENT),
+            (f"{one} {did} because {other} {next_}", f"{one} {did}", ENTAILMENT),
+        )
+        for premise, hypothesis, label in told:
+            yield Pair(_sentence(premise), _sentence(hypothesis), label)
+
+
+def _sentence(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}."
 
 
 def trades(_: Sequence[str], dice: random.Random) -> Iterator[Pair]:
