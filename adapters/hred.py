@@ -2,13 +2,14 @@
 
 Baseline "HRED" of the PaRaFormer paper after Serban et al. (section 4), laid out as in the code
 of VHCR: bidirectional utterance encoder, whose last layer's final states are the utterance's
-vector, and a decoder without attention. Encoder and decoder share one word table.
+vector, and a decoder without attention. Encoder and decoder share one word table. In the code of
+HRED itself the decoder also reads the context beside every word (`decoder_context=all`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -31,11 +32,15 @@ class HREDConfig(WordTable, WordStart, NeuralConfig):
         hidden: h, of every GRU direction.
         recurrent_layers: stacked GRU layers of utterance encoder, context GRU and decoder.
         recurrent_dropout: between the layers.
+        decoder_context: whether the decoder knows the context (and what latent variables there
+            are) by its first state alone, or reads it beside every word too, as in the code of
+            HRED. By the first state alone it soon forgets it.
     """
 
     hidden: int = 512
     recurrent_layers: int = 2
     recurrent_dropout: float = 0.2
+    decoder_context: Literal["first", "all"] = "first"  # of the code of VHCR
     clip: float = 1.0
 
     positive: ClassVar[tuple[str, ...]] = ("hidden", "recurrent_layers")
@@ -66,7 +71,9 @@ class HREDModel(AttentionFreeDecoding, DialogueModel):
         # With less, the decoder learns to write long before it notices the context
         # (docs/findings/2026-11-21-hred-ignores-context.md).
         nn.init.xavier_uniform_(self.bridge.weight.detach()[:, :h], 3.0)
-        self.decoder = StackedGRU(e, h, layers, dropout)  # without attention
+        self.decoder_context = config.decoder_context
+        beside_words = h + beside_context if self.decoder_context == "all" else 0
+        self.decoder = StackedGRU(e + beside_words, h, layers, dropout)  # without attention
         self.output = WordOutput(h, vocabulary)
 
     def utterances(self, tokens: Tensor) -> Tensor:
@@ -81,8 +88,10 @@ class HREDModel(AttentionFreeDecoding, DialogueModel):
 
     def begin(self, *parts: Tensor) -> State:
         """The decoder's first state s_0 from c_K and a variant's further parts, (B, size) each."""
-        states = torch.tanh(self.bridge(torch.cat(parts, -1)))  # s_0 = tanh(W c_K + b)
-        return State(row=list(states.chunk(len(self.decoder.layers), -1)))  # (B, h) a layer
+        known = torch.cat(parts, -1)  # (B, h + beside_context)
+        states = torch.tanh(self.bridge(known))  # s_0 = tanh(W c_K + b)
+        row = list(states.chunk(len(self.decoder.layers), -1))  # (B, h) a layer
+        return State(known if self.decoder_context == "all" else None, row)
 
     def start(self, batch: Batch) -> State:
         """Reads the contexts."""

@@ -77,6 +77,9 @@ class VHCRModel(VariationalModel):
             "posterior.layers.0.weight": slice(h, end),
             "bridge.weight": slice(h, end),
         }
+        if self.decoder_context == "all":
+            words = self.embedding.embedding_dim
+            inputs["decoder.layers.0.weight_ih_l0"] = slice(words + h, words + end)
         weights = ((self.get_parameter(name), columns) for name, columns in inputs.items())
         return tuple(weight.detach()[:, columns] for weight, columns in weights)
 

@@ -84,9 +84,10 @@ class ContextEncoder(nn.Module):
 
 
 class AttentionFreeDecoding:
-    """A mixin of models without attention: the decoder's state holds all it knows of the context.
+    """A mixin of models without attention: the decoder knows the context by its first state.
 
-    It stands before `DialogueModel`.
+    It stands before `DialogueModel`. Where `start` leaves a vector (B, n) of each example in the
+    state, the decoder reads that beside every word too.
 
     Attributes:
         embedding: of the words that the decoder reads.
@@ -104,13 +105,21 @@ class AttentionFreeDecoding:
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """(B * width,) tokens -> logits (B * width, V)."""
-        tops, states = self.decoder(self.embedding(tokens[:, None]), state.row)
+        tops, states = self.decoder(self.decoder_inputs(tokens[:, None], state), state.row)
         return self.output(tops[:, 0]), replace(state, row=states, length=state.length + 1)
 
     def hidden(self, state: State, inputs: Tensor) -> Tensor:
         """(B, T) decoder inputs -> (B, T, h) top states."""
-        tops, _ = self.decoder(self.embedding(inputs), state.row)
+        tops, _ = self.decoder(self.decoder_inputs(inputs, state), state.row)
         return tops  # type: ignore[no-any-return]
+
+    def decoder_inputs(self, tokens: Tensor, state: State) -> Tensor:
+        """(B * width, T) tokens -> (B * width, T, e + n), what the decoder reads."""
+        words: Tensor = self.embedding(tokens)  # (B * width, T, e)
+        if state.example is None:
+            return words
+        beside = state.example.repeat_interleave(state.width, 0)  # (B * width, n)
+        return torch.cat([words, beside[:, None].expand(-1, tokens.shape[1], -1)], -1)
 
     def logits(self, batch: Batch) -> Tensor:
         """(B, T, V) with teacher forcing, from the state that answering starts from."""

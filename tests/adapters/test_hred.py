@@ -31,6 +31,7 @@ SYSTEMS = [
     "vhcr",
     "vhcr[recurrent_layers=1]",
     "cvae-rnn",
+    *(f"{name}[decoder_context=all]" for name in ("hred", "vhred", "vhcr")),
 ]
 DECODINGS = ["greedy", "sample", "top-k:5", "top-p:0.9", "beam:3"]
 SIZES = {"latent": 6, "latent_hidden": 10}
@@ -277,6 +278,18 @@ class TestEverySystem:
 
 
 @pytest.mark.parametrize("system", ["hred", "vhred", "vhcr"])
+def test_the_context_is_read_beside_every_word_where_it_is_asked_for(ready, system):
+    for option, forgets in (("first", True), ("all", False)):
+        model, batch = ready(f"{system}[decoder_context={option}]", **SIZES)
+        state = model.start(batch)
+        # as if the decoder had forgotten all that it started from
+        blank = replace(state, row=[torch.zeros_like(layer) for layer in state.row])
+        same = batch.inputs[:1].expand(8, -1)
+        apart = model.hidden(blank, same).std(0).amax().item()
+        assert (apart == 0) is forgets
+
+
+@pytest.mark.parametrize("system", ["hred", "vhred", "vhcr"])
 def test_eight_pairs_are_learnt_by_heart(ready, learn, system):
     # GloVe's spread, with which utterances differ sooner
     sizes = {**SIZES, "embedding": 32, "hidden": 64, "word_spread": 0.4}
@@ -303,7 +316,9 @@ def trained(build, eight, tmp_path_factory):
 
 
 @pytest.mark.parametrize("decoding", DECODINGS)
-@pytest.mark.parametrize("system", ["hred", "vhred", "vhcr", "cvae-rnn"])
+@pytest.mark.parametrize(
+    "system", ["hred", "vhred", "vhcr", "cvae-rnn", "vhred[decoder_context=all]"]
+)
 def test_answers_depend_on_no_batch_and_survive_saving(trained, system, decoding, asked, tmp_path):
     adapter, how, run = trained(system), Decoding.parse(decoding), Run(2)
     answers = adapter.respond(asked, how, run)

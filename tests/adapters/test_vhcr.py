@@ -199,9 +199,11 @@ class TestAnswering:
 
         assert (found(1.0) - found(-1.0)).abs().amax(-1).min() > 1e-5
 
-    def test_z_conv_enters_as_quietly_as_told(self, ready):
-        model, batch = ready("vhcr", latent_spread=1.0, **SIZES)
-        quiet, _ = ready("vhcr", latent_spread=0.01, **SIZES)
+    @pytest.mark.parametrize(("where", "places"), [("first", 5), ("all", 6)])
+    def test_z_conv_enters_as_quietly_as_told(self, ready, where, places):
+        model, batch = ready(f"vhcr[decoder_context={where}]", latent_spread=1.0, **SIZES)
+        quiet, _ = ready(f"vhcr[decoder_context={where}]", latent_spread=0.01, **SIZES)
+        assert len(model.of_conversation()) == places
         for less, usual in zip(quiet.of_conversation(), model.of_conversation(), strict=True):
             assert torch.allclose(less, usual * 0.01)
 
