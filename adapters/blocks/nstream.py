@@ -177,12 +177,19 @@ class StreamAttention(Attention):
     def mix(self, x: Tensor, memory: KeysValues, mask: Tensor | None, draws: Draws) -> Tensor:
         """The values that each of (N, R, n) attends to, heads joined, (N, R, n)."""
         streams = cast(Streams, draws)
+        query = self._split(self.query(x, None))  # (N, H, R, d/H)
+        bias = self.relative(x, streams.index)  # (N, H, R, C + 1)
+        if streams.memory:
+            bias = F.pad(bias, (streams.memory, 0))
+        bias = bias + streams.unseen  # (N, H, R, M + C + 1)
+        if len(streams.index) - streams.size == 1 and not self.training:
+            # The one predicting row's own key stands behind the others, where no other row sees it.
+            mixed = F.scaled_dot_product_attention(query, *memory, attn_mask=bias.to(query.dtype))
+            return mixed.transpose(1, 2).flatten(2)
         # (N, H, M + C, d/H) of the main stream, and (N, H, K T, d/H) of each predicting row
         (keys, own_keys), (values, own_values) = map(streams.split, memory)
-        query = self._split(self.query(x, None))  # (N, H, R, d/H)
         score = (query[:, :, streams.size :] * own_keys).sum(-1, keepdim=True)
         score = F.pad(score * query.shape[-1] ** -0.5, (0, 0, streams.size, 0))  # (N, H, R, 1)
-        bias = F.pad(self.relative(x, streams.index), (streams.memory, 0)) + streams.unseen
         weights = attend(query, keys, bias, self.dropout, score)
         mixed = weights[..., :-1] @ values  # (N, H, R, d/H)
         itself = weights[:, :, streams.size :, -1:] * own_values
