@@ -5,7 +5,7 @@ of them was trained on such hypotheses. So a response counts as neutral to every
 
 1. has no content word: all its words are function words, or it has none;
 2. copies a turn of its context; or
-3. repeats a single word.
+3. says one thing, a word or a phrase, several times over and nothing else.
 
 Words are `default` tokens with a letter or a digit, so case, gaps and punctuation do not matter.
 """
@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 
 from dialbench.text.tokenizer import UNKNOWN, tokenize
 
-GUARD = "content,copy,repeat"
+GUARD = "content,copy,repetition"
 """What the guard looks at, for a signature."""
 
 # The closed classes of English, as `default` tokens write them. What has senses outside of them
@@ -66,13 +66,21 @@ def says_something(response: str, context: Sequence[str]) -> bool:
         context: the turns before it.
 
     Returns:
-        False if the response has no content word, repeats a single word or copies a turn of the
-        context.
+        False if the response has no content word, only repeats a word or a phrase, or copies a turn
+        of the context.
     """
     words = list(_words(response))
-    if FUNCTION_WORDS.issuperset(words) or (len(words) > 1 and len(set(words)) == 1):
+    if FUNCTION_WORDS.issuperset(words) or _repeats(words):
         return False
     return all(list(_words(turn)) != words for turn in context)
+
+
+def _repeats(words: Sequence[str]) -> bool:
+    """Whether the words are one sequence of words, twice or more."""
+    count = len(words)
+    sizes = (size for size in range(1, count // 2 + 1) if count % size == 0)
+    # Moved by the length of what is repeated, they are the same.
+    return any(words[size:] == words[:-size] for size in sizes)
 
 
 def _words(text: str) -> Iterator[str]:

@@ -120,7 +120,7 @@ def test_the_signature_names_the_guard():
         metric.name: metric.signature.split("|guard:")[1].split("|")[0]
         for metric in create(NAMES, judged_by(Verbal()))
     }
-    assert guards == dict.fromkeys(NAMES, "content,copy,repeat") | {"ue-raw": "none"}
+    assert guards == dict.fromkeys(NAMES, "content,copy,repetition") | {"ue-raw": "none"}
 
 
 @pytest.mark.parametrize(
@@ -157,6 +157,10 @@ def test_a_turn_said_back_is_neutral_to_all_turns():
         ("5", ("yes",), True),
         ("Это змей", ("yes",), True),
         ("kites kites", ("yes",), False),
+        ("I'm sorry. I'm sorry. i'm sorry!", ("yes",), False),
+        ("Red kites, red kites.", ("yes",), False),
+        ("Red kites, red kites, red", ("yes",), True),
+        ("Red kites fly. Red kites.", ("yes",), True),
         ("kites", ("yes", "Kites?"), False),  # said in any turn
         ("", (), False),
         ("don ' t you", ("yes",), False),
