@@ -19,6 +19,14 @@ settings.load_profile("untimed")
 ROOT = Path(__file__).resolve().parent.parent
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name a case with bytes by its parameter, not by the bytes.
+
+    Workers must collect the same names, and a packed file holds the second at which it was packed.
+    """
+    return argname if isinstance(val, bytes) else None
+
+
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
     """The folder of real corpora; the test is skipped where it is missing.
