@@ -52,8 +52,8 @@ REPLYING = (CORPUS, "empatheticdialogues")
 Talk = tuple[tuple[str, Sequence[Dialogue]], ...]
 """Titles of corpora, and their dialogues."""
 PLANS = (
-    Plan(43_000, 300, KINDS, 2_500, 0, 5e-4),
-    Plan(44_000, 150, MORE_KINDS, 1_000, 1_500, 5e-4),
+    Plan(again=43_000, everywhere=300, kinds=KINDS, questions=2_500, turns=0, rate=5e-4),
+    Plan(again=44_000, everywhere=150, kinds=MORE_KINDS, questions=1_000, turns=1_500, rate=5e-4),
 )
 PARTS = 0.15, 0.25, 0.6
 """Weights of what the stages learned in the mean that is kept.

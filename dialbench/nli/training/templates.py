@@ -151,7 +151,7 @@ def deeds(_: Sequence[str], dice: random.Random) -> Iterator[Pair]:
 def company(_: Sequence[str], dice: random.Random) -> Iterator[Pair]:
     """What two people did: both, one or none of them, each something else."""
     while True:
-        people, (did, next_) = dice.sample(PEOPLE, 2), dice.sample(_DID, 2)
+        people, (did, did_next) = dice.sample(PEOPLE, 2), dice.sample(_DID, 2)
         one, other = people
         some = dice.choice(people)
         both = dice.choice((f"{one} and {other} {did}", f"Both {one} and {other} {did}"))
@@ -164,10 +164,10 @@ def company(_: Sequence[str], dice: random.Random) -> Iterator[Pair]:
             (f"{one} {did}, but {other} did not", f"{other} {did}", CONTRADICTION),
             (f"{one} {did}, but {other} did not", f"{one} {did}", ENTAILMENT),
             (f"Of {one} and {other}, only {one} {did}", f"{other} {did}", CONTRADICTION),
-            (f"{one} {did} and {other} {next_}", f"{other} {next_}", ENTAILMENT),
-            (f"{one} {did} and {other} {next_}", f"{other} {did}", NEUTRAL),
-            (f"{one} {did} before {other} {next_}", f"{other} {next_}", ENTAILMENT),
-            (f"{one} {did} because {other} {next_}", f"{one} {did}", ENTAILMENT),
+            (f"{one} {did} and {other} {did_next}", f"{other} {did_next}", ENTAILMENT),
+            (f"{one} {did} and {other} {did_next}", f"{other} {did}", NEUTRAL),
+            (f"{one} {did} before {other} {did_next}", f"{other} {did_next}", ENTAILMENT),
+            (f"{one} {did} because {other} {did_next}", f"{one} {did}", ENTAILMENT),
         )
         for premise, hypothesis, label in told:
             yield Pair(_sentence(premise), _sentence(hypothesis), label)
