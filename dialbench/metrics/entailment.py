@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dialbench.extras import install_command
 from dialbench.metrics.base import COSINE, MeanMetric
-from dialbench.metrics.guard import GUARD, says_something
+from dialbench.metrics.guard import ANYWHERE, GUARD, UNRELATED, says_something
 from dialbench.metrics.info import Direction, MetricInfo
 from dialbench.metrics.resource import Resource
 from dialbench.metrics.texts import Texts
@@ -19,6 +19,8 @@ from dialbench.text.untokenized import untokenized
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
 _LABELS = 3
+_ENTAILED = 0
+_NEUTRAL = 0, 1, 0
 _NO_CONTEXT = "no response has a context"
 WEIGHTS = {
     "ue": (1, 0, -1, 0, 0, 0),
@@ -63,15 +65,29 @@ class Verdicts:
         """(responses, 6) means over the turns of the context, NaN where there is none.
 
         The shares of the labels entailment, neutral and contradiction, then their mean
-        probabilities. A response that the guard stops is neutral to everything and is not judged.
+        probabilities. A response that the guard stops is neutral to everything.
         """
         pairs = zip(texts.response_texts, texts.contexts, strict=True)
         has_content = np.array([says_something(*pair) for pair in pairs], bool)
-        return self._judged(texts, has_content & _nonempty(texts))
+        columns = self._judged(texts, has_content & _nonempty(texts))
+        columns[self._vacuous(texts, columns[:, _ENTAILED] > 0)] = (*_NEUTRAL, *_NEUTRAL)
+        return columns
 
     def unguarded(self, texts: Texts) -> Floats:
         """The same, of which only empty responses are neutral without being judged."""
         return self._judged(texts, _nonempty(texts))
+
+    def _vacuous(self, texts: Texts, follow: Booleans) -> Booleans:
+        """(responses,) which of those that follow from a turn follow from anything."""
+        written = [untokenized(response) for response in texts.response_texts]
+        asked = list(dict.fromkeys(written[i] for i in np.flatnonzero(follow)))
+        if not asked:
+            return follow
+        pairs = [(premise, response) for response in asked for premise in UNRELATED]
+        verdicts = self._judge(pairs).argmax(axis=1).reshape(len(asked), len(UNRELATED))
+        often = (verdicts == _ENTAILED).sum(axis=1) >= ANYWHERE
+        anywhere = {response for response, one in zip(asked, often, strict=True) if one}
+        return np.array([response in anywhere for response in written], bool) & follow
 
     def _judged(self, texts: Texts, asks: Booleans) -> Floats:
         turns = [
@@ -80,7 +96,7 @@ class Verdicts:
         ]
         owners = np.repeat(np.arange(len(texts)), [len(turns_of_one) for turns_of_one in turns])
         spoken = asks[owners]
-        probabilities = np.tile([0.0, 1.0, 0.0], (len(owners), 1))
+        probabilities = np.tile(_NEUTRAL, (len(owners), 1)).astype(float)
         responses = [untokenized(response) for response in texts.response_texts]
         premises = [turn for turns_of_one in turns for turn in turns_of_one]
         asked = [(premises[i], responses[owners[i]]) for i in np.flatnonzero(spoken)]

@@ -1,13 +1,17 @@
-"""Responses of which no judge of entailment need be asked: they say nothing, or nothing new.
+"""Responses that follow from everything: they say nothing, nothing new, or what is always true.
 
 NLI models call a full stop, an article or a turn said back entailed by nearly everything, and none
-of them was trained on such hypotheses. So a response counts as neutral to every turn when it
+of them was trained on such hypotheses. "Someone said something." does follow from every turn, and
+answers none. So a response counts as neutral to every turn when it
 
 1. has no content word: all its words are function words, or it has none;
-2. copies a turn of its context; or
-3. says one thing, a word or a phrase, several times over and nothing else.
+2. copies its context: it is one of the turns, or two thirds of its content words stand in runs of
+   four words or more that it shares with a turn;
+3. says one thing, a word or a phrase, several times over and nothing else; or
+4. follows, for the judge, from `ANYWHERE` or more of the sentences `UNRELATED` to any context.
 
-Words are `default` tokens with a letter or a digit, so case, gaps and punctuation do not matter.
+The first three need no judge. The fourth is asked where a response follows from a turn. Words are
+`default` tokens with a letter or a digit, so case, gaps and punctuation do not matter.
 """
 
 from __future__ import annotations
@@ -16,8 +20,39 @@ from collections.abc import Iterator, Sequence
 
 from dialbench.text.tokenizer import UNKNOWN, tokenize
 
-GUARD = "content,copy,repetition"
+GUARD = "content,copy,repetition,vacuity"
 """What the guard looks at, for a signature."""
+UNRELATED = (
+    "Could you tell me how to get to the museum?",
+    "My sister is learning to play the cello.",
+    "How much do these shoes cost?",
+    "That dress looks wonderful on you!",
+    "Have you finished the report for Mr Baker?",
+    "Let's cook something together tonight.",
+    "You should see a doctor about that cough.",
+    "They sold their car and bought two bicycles.",
+    "Would you mind turning the music down?",
+    "Please sign here and keep the blue copy.",
+    "My grandfather used to be a fisherman.",
+    "Happy birthday! I brought you some flowers.",
+    "Where did you spend your holidays?",
+    "Sorry, we don't accept credit cards.",
+    "Really?",
+    "Good morning, Mrs Green.",
+)
+"""Turns of everyday talk about different things, of our own writing.
+
+Of forty such, the sixteen from which what is true of all talk follows most often, and turns of
+people least often, with the embedded judge.
+"""
+ANYWHERE = 3
+"""What follows from so many of `UNRELATED` follows from anything.
+
+Of 400 turns of people, 2 % do, and their `ue` is 0.181; with 2 it would be 0.151. With 4, "There is
+a problem." would pass, with 0.249.
+"""
+_RUN = 4
+_COPIED = 2 / 3
 
 # The closed classes of English, as `default` tokens write them. What has senses outside of them
 # (like, right, sure, need, let) is left out, so that doubtful responses go to the judge.
@@ -66,13 +101,32 @@ def says_something(response: str, context: Sequence[str]) -> bool:
         context: the turns before it.
 
     Returns:
-        False if the response has no content word, only repeats a word or a phrase, or copies a turn
-        of the context.
+        False if the response has no content word, only repeats a word or a phrase, or copies its
+        context.
     """
     words = list(_words(response))
     if FUNCTION_WORDS.issuperset(words) or _repeats(words):
         return False
-    return all(list(_words(turn)) != words for turn in context)
+    return not _copies(words, context)
+
+
+def _copies(words: list[str], context: Sequence[str]) -> bool:
+    """Whether they are a turn, or most of what has content is in runs of words of one."""
+    turns = [list(_words(turn)) for turn in context]
+    said = {run for turn in turns for _, run in _runs(turn)}
+    copied = {place for start, run in _runs(words) if run in said for place in _places(start)}
+    content = {place for place, word in enumerate(words) if word not in FUNCTION_WORDS}
+    return words in turns or len(copied & content) >= _COPIED * len(content)
+
+
+def _runs(words: list[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Where each run of `_RUN` words starts, and the run."""
+    starts = range(len(words) - _RUN + 1)
+    return ((start, tuple(words[start : start + _RUN])) for start in starts)
+
+
+def _places(start: int) -> range:
+    return range(start, start + _RUN)
 
 
 def _repeats(words: Sequence[str]) -> bool:

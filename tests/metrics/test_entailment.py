@@ -9,7 +9,7 @@ import pytest
 
 from dialbench.metrics import registry
 from dialbench.metrics.entailment import JUDGE, Verdicts
-from dialbench.metrics.guard import FUNCTION_WORDS, says_something
+from dialbench.metrics.guard import ANYWHERE, FUNCTION_WORDS, UNRELATED, says_something
 from dialbench.metrics.registry import create
 from dialbench.metrics.resource import Found
 from dialbench.metrics.settings import MetricSettings
@@ -22,16 +22,27 @@ SAID = {"yes": (0.7, 0.2, 0.1), "hm": (0.3, 0.4, 0.3), "no": (0.0, 0.4, 0.6)}
 
 
 class Verbal:
-    """Says what the first word of the premise tells it to."""
+    """Says what the first word of the premise tells it to.
+
+    Args:
+        vacuous: from how many of the unrelated sentences each of these responses follows.
+    """
 
     name = "verbal@1"
 
-    def __init__(self):
-        self.asked = []
+    def __init__(self, vacuous=None):
+        self.asked, self.asked_anywhere, self.vacuous = [], [], vacuous or {}
 
     def __call__(self, pairs):
-        self.asked += pairs
-        return np.array([SAID[premise.split()[0].lower().strip(",")] for premise, _ in pairs])
+        return np.array([self.said(*pair) for pair in pairs])
+
+    def said(self, premise, response):
+        if premise in UNRELATED:
+            self.asked_anywhere.append((premise, response))
+            follows = UNRELATED.index(premise) < self.vacuous.get(response, 0)
+            return SAID["yes" if follows else "no"]
+        self.asked.append((premise, response))
+        return SAID[premise.split()[0].lower().strip(",")]
 
 
 def texts_of(*answered):
@@ -120,7 +131,7 @@ def test_the_signature_names_the_guard():
         metric.name: metric.signature.split("|guard:")[1].split("|")[0]
         for metric in create(NAMES, judged_by(Verbal()))
     }
-    assert guards == dict.fromkeys(NAMES, "content,copy,repetition") | {"ue-raw": "none"}
+    assert guards == dict.fromkeys(NAMES, "content,copy,repetition,vacuity") | {"ue-raw": "none"}
 
 
 @pytest.mark.parametrize(
@@ -148,6 +159,29 @@ def test_a_turn_said_back_is_neutral_to_all_turns():
     assert scores(judge, part_of_it, ["ue"]) == {"ue": 1.0}
 
 
+def test_what_follows_from_anything_is_neutral_to_all_turns():
+    texts = texts_of((["yes", "no"], "Somebody spoke."), (["yes", "no", "yes"], "gladly"))
+    names = ["ue-entail", "ue-contradict", "ue-p-entail"]
+    for count, stopped in ((0, False), (ANYWHERE - 1, False), (ANYWHERE, True), (16, True)):
+        judge = Verbal({"Somebody spoke.": count})
+        shares = (1 / 2, 1 / 2, 0.35) if not stopped else (0, 0, 0)
+        others = (2 / 3, 1 / 3, 1.4 / 3)
+        assert list(scores(judge, texts, names).values()) == pytest.approx(
+            [(a + b) / 2 for a, b in zip(shares, others, strict=True)]
+        )
+        assert scores(judge, texts, ["ue-raw"])["ue-raw"] == pytest.approx((0 + 1 / 3) / 2)
+
+
+def test_only_what_follows_from_a_turn_is_tried_elsewhere_once():
+    judge = Verbal()
+    scores(judge, texts_of((["hm", "no"], "gladly"), (["yes"], "often"), (["yes"], "often")))
+    assert judge.asked_anywhere == [(premise, "often") for premise in UNRELATED]
+
+
+def test_what_is_unrelated_is_different_turns():
+    assert len(set(UNRELATED)) == len(UNRELATED) == 16 > ANYWHERE
+
+
 @pytest.mark.parametrize(
     ("response", "context", "asks"),
     [
@@ -162,6 +196,17 @@ def test_a_turn_said_back_is_neutral_to_all_turns():
         ("Red kites, red kites, red", ("yes",), True),
         ("Red kites fly. Red kites.", ("yes",), True),
         ("kites", ("yes", "Kites?"), False),  # said in any turn
+        ("You said: my red kite is broken.", ("My red kite is broken!",), False),
+        ("My red kite is", ("My red kite is broken!",), False),
+        ("My red kite is broken. Where is yours?", ("Hm.", "My red kite is broken!"), False),
+        (
+            "How are you today? My red kite is",
+            ("My red kite is broken!", "How are you today?"),
+            False,
+        ),
+        ("My red kite is flying high", ("My red kite is broken!",), True),  # half of it is new
+        ("My red kite", ("My red kite is broken!",), True),  # three words in a row are not many
+        ("Is my red kite broken?", ("My red kite is broken!",), True),
         ("", (), False),
         ("don ' t you", ("yes",), False),
     ],

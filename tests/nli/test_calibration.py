@@ -7,6 +7,7 @@ import lzma
 import numpy as np
 import pytest
 
+from dialbench.metrics.guard import UNRELATED
 from dialbench.nli.adaptation import shifted
 from dialbench.nli.cache import CachedJudge
 from dialbench.nli.training import calibration
@@ -33,6 +34,8 @@ class Table:
 
     def of(self, premise, hypothesis):
         home = {turn: number for number, turns in enumerate(DIALOGUES) for turn in turns}
+        if premise in UNRELATED:
+            return (0, 9, 0)
         if hypothesis == "There may be light.":
             return self.logits["weak"]
         if premise not in home:
@@ -95,7 +98,8 @@ def test_what_follows_people_best_is_chosen(examples, lessons):
 
     class Rated(Table):
         def of(self, premise, hypothesis):
-            return responses.get(hypothesis) or super().of(premise, hypothesis)
+            known = None if premise in UNRELATED else responses.get(hypothesis)
+            return known or super().of(premise, hypothesis)
 
     judge = CachedJudge(Rated(labelled=(5, 0, 0), denied=(0, 0, 9), **logits))
     answered = tuple((Example(w, w, ("What is it?",), ()), f"{w} thoroughly") for w, *_ in rows)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from dialbench.metrics.guard import UNRELATED
 from dialbench.neural import checkpoint
 from dialbench.nli import embedded
 from dialbench.nli.cache import CachedJudge
@@ -144,7 +145,8 @@ def test_commonplaces_are_looked_at_where_nobody_said_them_before():
         name = "follows@1"
 
         def __call__(self, pairs):
-            common = [hypothesis in ("I see.", "Fine, thanks.") for _, hypothesis in pairs]
+            replies = {"I see.", "Fine, thanks."}
+            common = [p not in UNRELATED and hypothesis in replies for p, hypothesis in pairs]
             return np.where(np.array(common)[:, None], [0.8, 0.1, 0.1], [0.1, 0.8, 0.1])
 
     texts = [("I see.", f"It is {d}.", "Fine, thanks.") for d in range(4)]
@@ -192,10 +194,12 @@ def test_constants_are_judged_with_the_guard_and_without(examples):
         name = "follows@1"
 
         def __call__(self, pairs):
-            return np.tile([0.8, 0.1, 0.1], (len(pairs), 1))
+            talk = [p not in UNRELATED or h == "Someone said something." for p, h in pairs]
+            return np.where(np.array(talk)[:, None], [0.8, 0.1, 0.1], [0.1, 0.8, 0.1])
 
     actual = {one.response: one.values for one in constants(Follows(), examples)}
-    assert actual["`.`"] == (0.0, 0.0, 1.0)
-    assert actual["a copy of the last turn"] == (0.0, 0.0, 1.0)
+    copies = ("a copy of the last turn", "the last turn, twice", "all turns of the context")
+    for stopped in ("`.`", "`Someone said something.`", *copies):
+        assert actual[stopped] == (0.0, 0.0, 1.0)
     assert actual["`I see.`"] == pytest.approx((1.0, 0.7, 1.0))
     assert actual["the true next turn"] == pytest.approx((1.0, 0.7, 1.0))

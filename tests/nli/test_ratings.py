@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from dialbench.metrics.guard import UNRELATED
 from dialbench.nli.training.ratings import agreement, read_rated
 
 CONTEXT = "Where is the boat ?|||At the north pier ."
@@ -14,17 +15,20 @@ RESPONSES = ["The boat is red .", ".", "A parrot !", "At the north pier ."]
 
 
 class Words:
-    """Entails what shares a word with the premise, and a full stop."""
+    """Entails what shares a word with the premise, and a full stop; all is new to strangers."""
 
     name = "words@1"
 
     def __call__(self, pairs):
         shared = [
-            hypothesis == "."
-            or bool(set(premise.lower().split()) & set(hypothesis.lower().split()))
+            hypothesis == "." or (premise not in UNRELATED and share_a_word(premise, hypothesis))
             for premise, hypothesis in pairs
         ]
         return np.where(np.array(shared)[:, None], [0.8, 0.1, 0.1], [0.1, 0.8, 0.1])
+
+
+def share_a_word(one, other):
+    return bool(set(one.lower().split()) & set(other.lower().split()))
 
 
 @pytest.fixture

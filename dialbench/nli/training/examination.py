@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,8 +39,18 @@ CONSTANTS = (
     *(".", "...", "the", "i i i i", "Yes.", "I see.", "I don't know.", "I am not sure."),
     *("Thank you.", "That's great.", "That's a good idea.", "I think so.", "What do you mean?"),
     *("Here you are.", "No problem.", "I am sorry to hear that.", "I have a dog."),
+    *("Someone said something.", "There is a conversation.", "A person is talking."),
+    *("Two people are talking.", "I have a question.", "This is a sentence."),
 )
-"""Responses that fit, or do not fit, every context alike."""
+"""Responses that fit, or do not fit, every context alike, or are true of all talk."""
+COPIES: tuple[tuple[str, Callable[[Sequence[str]], str]], ...] = (
+    ("a copy of the last turn", lambda turns: turns[-1]),
+    ("the last turn, twice", lambda turns: f"{turns[-1]} {turns[-1]}"),
+    ("all turns of the context", " ".join),
+    ("`You said:` and the last turn", lambda turns: f"You said: {turns[-1]}"),
+    ("the first half of the last turn", lambda turns: _first_half(turns[-1])),
+)
+"""Responses that say the context back, made of its turns."""
 CONSTANT_METRICS = ("ue", "ue-soft", "ue-raw")
 DENIALS = ("It is not true that {}", "It is false that {}")
 """How statements are denied; training sees the first, no training the second."""
@@ -144,7 +154,7 @@ class SameResponse:
 
 
 def constants(judge: Judge, examples: Sequence[Example], seed: int = 1) -> list[SameResponse]:
-    """People, copies of the last turn, and `CONSTANTS`, each on the same contexts.
+    """People, `COPIES` and `CONSTANTS`, each on the same contexts.
 
     Args:
         judge: whose judgements are looked at.
@@ -155,9 +165,14 @@ def constants(judge: Judge, examples: Sequence[Example], seed: int = 1) -> list[
     drawn = dice.sample(examples, min(CONSTANT_CONTEXTS, len(examples)))
     return [
         _same(judge, "the true next turn", [(e, e.references[0]) for e in drawn]),
-        _same(judge, "a copy of the last turn", [(e, e.context[-1]) for e in drawn]),
+        *(_same(judge, name, [(e, copy(e.context)) for e in drawn]) for name, copy in COPIES),
         *(_same(judge, f"`{text}`", [(e, text) for e in drawn]) for text in CONSTANTS),
     ]
+
+
+def _first_half(turn: str) -> str:
+    words = turn.split()
+    return " ".join(words[: (len(words) + 1) // 2])
 
 
 def _same(judge: Judge, name: str, pairs: Sequence[tuple[Example, str]]) -> SameResponse:
