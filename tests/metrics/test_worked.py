@@ -15,6 +15,7 @@ from dialbench.metrics import registry
 from dialbench.metrics.base import Metric
 from dialbench.metrics.embedding import VECTORS
 from dialbench.metrics.entailment import JUDGE, Verdicts
+from dialbench.metrics.guard import UNRELATED
 from dialbench.metrics.resource import Found, Resource
 from dialbench.metrics.semantic import SENTENCES, SentenceModel
 from dialbench.metrics.settings import MetricSettings
@@ -33,7 +34,7 @@ PROGRAMS = {"BertScore", "Mauve", "Meteor15", "MeteorCoco"}
 
 
 class _Judge:
-    """Says of each pair what stands on the page."""
+    """Says of each pair what stands on the page; nothing follows from what is unrelated."""
 
     name = "page"
 
@@ -41,6 +42,8 @@ class _Judge:
         self._probabilities = probabilities
 
     def __call__(self, pairs: Any) -> np.ndarray[Any, Any]:
+        if all(premise in UNRELATED for premise, _ in pairs):
+            return np.tile([0.0, 1.0, 0.0], (len(pairs), 1))
         assert len(pairs) == len(self._probabilities)
         return np.array(self._probabilities)
 
