@@ -253,7 +253,7 @@ def test_equal_ratings_have_no_star() -> None:
     table = table_of("dvs2s", "2", *rated(DVS2S=RATED, S_DVS2S=RATED, S2SA=BEHIND))
     assert marked(table) == {"DVS2S": "B", "S-DVS2S": "B", "S2SA": "S*"}
     table = table_of("dvs2s", "2", *rated(DVS2S=RATED, S_DVS2S=RATED))
-    assert marked(table) == {}  # nobody is best
+    assert marked(table) == {"DVS2S": "B", "S-DVS2S": "B"}
     assert on_means(table) == []
     # As good on every example that both share, though not in the table.
     table = table_of("dvs2s", "2", *rated(DVS2S=[*RATED, "222"], S_DVS2S=RATED))

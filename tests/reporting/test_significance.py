@@ -42,14 +42,6 @@ def test_the_lowest_is_best_where_less_is_better():
     assert (marks.best, marks.second) == ({0}, {7})
 
 
-def test_where_all_tie_none_is_best():
-    tied = {row: sample(0.5) for row in range(3)}
-    assert mark(tied, HIGHER, Rules()).best == frozenset()
-    assert mark(tied | {3: sample(0.4)}, HIGHER, Rules()).best == {0, 1, 2}
-    # Who does not compete makes nobody best.
-    assert mark(tied | {3: sample(0.4)}, HIGHER, Rules(), excluded={3}).best == frozenset()
-
-
 def test_ties_are_all_best_and_compared_at_full_precision():
     tied = {0: sample(0.5), 1: sample(0.5), 2: sample(0.5 - 1e-12), 3: sample(0.5 - 1e-12)}
     marks = mark(tied, HIGHER, Rules())

@@ -137,8 +137,8 @@ def mark(
         baseline: the row that the others are tested against; None: the best.
 
     Returns:
-        The marks; none where fewer than two rows compete or nothing is better, no best where all
-        tie, and no second best where fewer than three compete. Rows that tie are marked alike.
+        The marks; none where fewer than two rows compete or nothing is better, and no second best
+        where fewer than three do. Rows that tie are marked alike.
     """
     sign = 1 if column.direction == "higher" else -1
     values = {row: sign * sample.value for row, sample in samples.items()}
@@ -158,7 +158,7 @@ def mark(
     adjusted = holm(p_values) if rules.correction == "holm" else p_values
     certain = {r for r, p in zip(tested, adjusted, strict=True) if p < rules.alpha}
     return Marks(
-        best=best if behind else frozenset(),
+        best=best,
         second=_top(behind) if len(competing) >= _MIN_ROWS_FOR_SECOND else frozenset(),
         significant=frozenset(row for row in certain if not tested[row].reversed),
         reversed=frozenset(row for row in certain if tested[row].reversed),
