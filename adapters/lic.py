@@ -186,11 +186,14 @@ class LICModel(DialogueModel):
 
     def context_loss(self, memory: Tensor, batch: Batch) -> Tensor:
         """The mean loss of each context's next token, from its outputs (B, S, n)."""
-        following = batch.source[:, 1:]
-        target = torch.where(following.eq(SEP), EOS, following).flatten()
-        logits = self.output(memory[:, :-1].flatten(0, 1))  # (B (S - 1), V)
-        nll = F.cross_entropy(logits, target, ignore_index=PAD, reduction="sum")
-        return nll / target.ne(PAD).sum().clamp(min=1)
+        following = batch.source[:, 1:].flatten()  # (B (S - 1),)
+        real = following.ne(PAD).nonzero()[:, 0]  # (R,), about half of them
+        if not len(real):
+            return memory.new_zeros(())
+        target = following.index_select(0, real)
+        target = target.where(target.ne(SEP), EOS)
+        hidden = memory[:, :-1].flatten(0, 1).index_select(0, real)  # (R, n)
+        return F.cross_entropy(self.output(hidden), target)
 
     def start(self, batch: Batch) -> State:
         """Reads the contexts."""
