@@ -186,14 +186,11 @@ class LICModel(DialogueModel):
 
     def context_loss(self, memory: Tensor, batch: Batch) -> Tensor:
         """The mean loss of each context's next token, from its outputs (B, S, n)."""
-        following = batch.source[:, 1:].flatten()  # (B (S - 1),)
-        real = following.ne(PAD).nonzero()[:, 0]  # (R,), about half of them
-        if not len(real):
-            return memory.new_zeros(())
-        target = following.index_select(0, real)
-        target = target.where(target.ne(SEP), EOS)
-        hidden = memory[:, :-1].flatten(0, 1).index_select(0, real)  # (R, n)
-        return F.cross_entropy(self.output(hidden), target)
+        rows = batch.continued  # (R,), without PAD about half of all
+        target = batch.source.flatten().index_select(0, rows + 1)
+        logits = self.output(memory.flatten(0, 1).index_select(0, rows))  # (R, V)
+        nll = F.cross_entropy(logits, target.where(target.ne(SEP), EOS), reduction="sum")
+        return nll / max(1, len(rows))
 
     def start(self, batch: Batch) -> State:
         """Reads the contexts."""
