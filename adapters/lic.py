@@ -186,11 +186,11 @@ class LICModel(DialogueModel):
 
     def context_loss(self, memory: Tensor, batch: Batch) -> Tensor:
         """The mean loss of each context's next token, from its outputs (B, S, n)."""
-        rows = batch.continued  # (R,), without PAD about half of all
-        target = batch.source.flatten().index_select(0, rows + 1)
-        logits = self.output(memory.flatten(0, 1).index_select(0, rows))  # (R, V)
-        nll = F.cross_entropy(logits, target.where(target.ne(SEP), EOS), reduction="sum")
-        return nll / max(1, len(rows))
+        following = batch.source[:, 1:]
+        target = torch.where(following.eq(SEP), EOS, following).flatten()
+        logits = self.output(memory[:, :-1].flatten(0, 1))  # (B (S - 1), V)
+        nll = F.cross_entropy(logits, target, ignore_index=PAD, reduction="sum")
+        return nll / target.ne(PAD).sum().clamp(min=1)
 
     def start(self, batch: Batch) -> State:
         """Reads the contexts."""

@@ -140,16 +140,6 @@ class Batch:
             raise ValueError("only a batch cut from a split knows its turns")
         return Turns(*(on_device(a, self.source.device) for a in _turns(*self.origin)))
 
-    @cached_property
-    def continued(self) -> torch.Tensor:
-        """(R,) indices of the tokens in the flattened (B * S) source that another one follows."""
-        if self.origin is None:
-            raise ValueError("only a batch cut from a split knows how long its contexts are")
-        data, rows = self.origin
-        # Computed on the CPU, as `real` is.
-        followed = np.pad(data.source.padded(rows)[:, 1:] != PAD, ((0, 0), (0, 1)))  # (B, S)
-        return on_device(np.flatnonzero(followed), self.source.device)
-
     @property
     def inputs(self) -> torch.Tensor:
         """(B, T) decoder inputs: BOS and the response without its last token."""
