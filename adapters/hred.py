@@ -3,7 +3,8 @@
 Baseline "HRED" of the PaRaFormer paper after Serban et al. (section 4), laid out as in the code
 of VHCR: bidirectional utterance encoder, whose last layer's final states are the utterance's
 vector, and a decoder without attention. Encoder and decoder share one word table. In the code of
-HRED itself the decoder also reads the context beside every word (`decoder_context=all`).
+HRED itself the decoder also reads the context beside every word (`decoder_context=all`). An
+utterance may be known by the mean of the encoder's outputs instead (`utterance_vector=mean`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dialbench.adapter import Card
 from dialbench.neural.adapter import NeuralAdapter, NeuralConfig
 from dialbench.neural.data import Batch
 from dialbench.neural.model import DialogueModel, Losses, State, WordOutput, word_loss
+from dialbench.text.vocabulary import PAD
 
 from .blocks.embedding import WordAdapter, WordEmbedding, WordStart, WordTable
 from .blocks.hierarchical import AttentionFreeDecoding, ContextEncoder, Conversation
@@ -35,12 +37,15 @@ class HREDConfig(WordTable, WordStart, NeuralConfig):
         decoder_context: whether the decoder knows the context (and what latent variables there
             are) by its first state alone, or reads it beside every word too, as in the code of
             HRED. By the first state alone it soon forgets it.
+        utterance_vector: what an utterance is known by, the encoder's final states or the mean of
+            its outputs over the words.
     """
 
     hidden: int = 512
     recurrent_layers: int = 2
     recurrent_dropout: float = 0.2
     decoder_context: Literal["first", "all"] = "first"  # of the code of VHCR
+    utterance_vector: Literal["last", "mean"] = "last"  # of the code of VHCR
     clip: float = 1.0
 
     positive: ClassVar[tuple[str, ...]] = ("hidden", "recurrent_layers")
@@ -65,6 +70,7 @@ class HREDModel(AttentionFreeDecoding, DialogueModel):
         dropout = config.recurrent_dropout
         self.embedding = WordEmbedding(vocabulary, e, config.word_spread)
         self.encoder = RecurrentEncoder(e, h, layers, dropout)  # words -> u_k (2h)
+        self.utterance_vector = config.utterance_vector
         # u_1 ... u_K -> c_K (h)
         self.context = ContextEncoder(2 * h + beside_turns, h, layers, dropout)
         self.bridge = nn.Linear(h + beside_context, layers * h)  # c_K -> s_0 of every layer
@@ -77,9 +83,12 @@ class HREDModel(AttentionFreeDecoding, DialogueModel):
         self.output = WordOutput(h, vocabulary)
 
     def utterances(self, tokens: Tensor) -> Tensor:
-        """(U, W) tokens -> u_k (U, 2h): the last layer's [last forward; first backward]."""
-        _, last = self.encoder(self.embedding(tokens), tokens)
-        return last[-1]  # type: ignore[no-any-return]
+        """(U, W) tokens -> u_k (U, 2h): last layer's [last forward; first backward], or mean."""
+        outputs, last = self.encoder(self.embedding(tokens), tokens)  # outputs are zero on PAD
+        if self.utterance_vector == "last":
+            return last[-1]  # type: ignore[no-any-return]
+        words = tokens.ne(PAD).sum(1, keepdim=True).clamp(min=1)  # (U, 1)
+        return outputs.sum(1) / words  # type: ignore[no-any-return]
 
     def conversation(self, batch: Batch) -> Conversation:
         """The contexts as utterance vectors, each distinct utterance read once."""

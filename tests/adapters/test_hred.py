@@ -32,6 +32,7 @@ SYSTEMS = [
     "vhcr[recurrent_layers=1]",
     "cvae-rnn",
     *(f"{name}[decoder_context=all]" for name in ("hred", "vhred", "vhcr")),
+    *(f"{name}[utterance_vector=mean]" for name in ("hred", "vhred", "vhcr")),
 ]
 DECODINGS = ["greedy", "sample", "top-k:5", "top-p:0.9", "beam:3"]
 SIZES = {"latent": 6, "latent_hidden": 10}
@@ -290,13 +291,31 @@ def test_the_context_is_read_beside_every_word_where_it_is_asked_for(ready, syst
 
 
 @pytest.mark.parametrize("system", ["hred", "vhred", "vhcr"])
+def test_an_utterance_is_known_by_the_mean_over_its_words_where_it_is_asked_for(ready, system):
+    model, batch = ready(f"{system}[utterance_vector=mean]", **SIZES)
+    tokens = pad(batch.turns.tokens, (0, 2), value=PAD)
+    read = model.eval().utterances(tokens)
+    for row, vector in zip(tokens, read, strict=True):
+        alone = row[row.ne(PAD)][None]
+        outputs, last = model.encoder(model.embedding(alone), alone)
+        torch.testing.assert_close(vector, outputs[0].mean(0))
+        if alone.shape[1] > 1:
+            assert not torch.allclose(vector, last[-1, 0], atol=1e-3)
+
+
+def test_an_utterance_without_words_is_known_by_zeros(ready):
+    model, _ = ready("hred[utterance_vector=mean]", **SIZES)
+    assert not model.utterances(torch.full((2, 3), PAD)).any()
+
+
+@pytest.mark.parametrize("system", ["hred", "vhred", "vhcr", "hred[utterance_vector=mean]"])
 def test_eight_pairs_are_learnt_by_heart(ready, learn, system):
     # GloVe's spread, with which utterances differ sooner
     sizes = {**SIZES, "embedding": 32, "hidden": 64, "word_spread": 0.4}
     model, batch = ready(system, precision="float32", **sizes)
     losses = learn(model, batch, [0] * 80)  # at update 0 the KL weighs nothing
     assert losses.total.item() < 0.1
-    if system == "hred":
+    if system.startswith("hred"):
         expected = [[w for w in row if w not in (PAD, EOS)] for row in batch.target.tolist()]
         assert decode(model, batch, Decoding(), 10) == expected
 
@@ -317,7 +336,15 @@ def trained(build, eight, tmp_path_factory):
 
 @pytest.mark.parametrize("decoding", DECODINGS)
 @pytest.mark.parametrize(
-    "system", ["hred", "vhred", "vhcr", "cvae-rnn", "vhred[decoder_context=all]"]
+    "system",
+    [
+        "hred",
+        "vhred",
+        "vhcr",
+        "cvae-rnn",
+        "vhred[decoder_context=all]",
+        "hred[utterance_vector=mean]",
+    ],
 )
 def test_answers_depend_on_no_batch_and_survive_saving(trained, system, decoding, asked, tmp_path):
     adapter, how, run = trained(system), Decoding.parse(decoding), Run(2)
