@@ -25,7 +25,7 @@ from dialbench.neural.model import Losses, State
 from dialbench.text.vocabulary import BOS, PAD, SEP
 
 from .blocks.attention import KeysValues, trained
-from .blocks.embedding import normal_table
+from .blocks.embedding import BESIDE_WORDS, normal_table
 from .blocks.latent import Gaussian, bag_nll, latent_warnings, noise
 from .blocks.nstream import Distances, RelativeBias, bucket_of
 from .blocks.randomized import Draws
@@ -101,14 +101,18 @@ class DialogModel(ProphetNetModel):
 
     def __init__(self, config: Any, words: Words) -> None:
         super().__init__(config, words)
-        n, std = config.embedding, self.embedding.init_std
+        n, std = config.embedding, BESIDE_WORDS * config.word_spread
         self.turns = normal_table(TURNS, n, std) if config.turn_ape else None
         self.roles = normal_table(ROLES, n, std) if config.role_ape else None
         self.token_distances = self._bias(_TOKEN_BUCKETS) if config.token_rpe else None
         self.turn_distances = self._bias(_TURN_BUCKETS) if config.turn_rpe else None
 
     def _bias(self, buckets: tuple[int, int]) -> RelativeBias:
-        return RelativeBias(self.config.embedding, self.config.heads, buckets[0])
+        # Scores begin as without it, as a model that was trained without it needs.
+        bias = RelativeBias(self.config.embedding, self.config.heads, buckets[0])
+        for weight in bias.parameters():
+            nn.init.zeros_(weight)
+        return bias
 
     def embed_context(self, tokens: Tensor) -> Tensor:
         """(B, S) tokens of a context -> (B, S, n), words, where they stand and who speaks."""

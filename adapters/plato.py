@@ -33,7 +33,7 @@ from dialbench.text.vocabulary import BOS, EOS, PAD, SEP
 
 from .blocks.attention import KeysValues
 from .blocks.causal import CausalLayer, CausalSizes, make_output
-from .blocks.embedding import WordEmbedding, WordStart, normal_table
+from .blocks.embedding import BESIDE_WORDS, WordEmbedding, WordStart, normal_table
 from .blocks.latent import bag_nll, latent_warnings
 from .blocks.sequences import Around, Words, surround
 from .pretrained import plato as pretrained
@@ -43,7 +43,6 @@ from .pretrained.own import OwnModel, PretrainedWeights, converted_weights
 from .pretrained.tuning import TunedAdapter, TuningConfig
 
 TURNS, ROLES = 16, 2  # rows of the tables of PLATO's code
-_PLACES = 0.25  # of the words' std: else positions hide the words until both are learnt
 
 
 @dataclass(frozen=True)
@@ -110,9 +109,9 @@ class PlatoModel(DialogueModel):
         super().__init__()
         n, std, self.config = config.embedding, config.word_spread, config
         self.embedding = WordEmbedding(words.count, n, std)  # E, (V, n)
-        self.places = normal_table(words.positions, n, _PLACES * std)
-        self.turns = normal_table(TURNS, n, _PLACES * std)
-        self.roles = normal_table(ROLES, n, _PLACES * std)
+        self.places = normal_table(words.positions, n, BESIDE_WORDS * std)
+        self.turns = normal_table(TURNS, n, BESIDE_WORDS * std)
+        self.roles = normal_table(ROLES, n, BESIDE_WORDS * std)
         self.norm = nn.LayerNorm(n)
         self.dropout = Dropout(config.dropout)
         sizes = CausalSizes(config.layers, config.heads, n, words.positions, config.dropout)

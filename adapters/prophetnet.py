@@ -27,7 +27,7 @@ from dialbench.text.vocabulary import PAD
 
 from .blocks.attention import DecoderLayer, EncoderLayer, FeedForward, Residual
 from .blocks.causal import make_output, uniform_loss
-from .blocks.embedding import WordEmbedding, WordStart
+from .blocks.embedding import BESIDE_WORDS, WordEmbedding, WordStart
 from .blocks.nstream import LastLayer, RelativeAttention, StreamAttention, streams_of
 from .blocks.randomized import Draws
 from .blocks.sequences import Words, surround
@@ -35,9 +35,6 @@ from .pretrained.checkpoint import Checkpoint
 from .pretrained.own import OwnModel, PretrainedWeights
 from .pretrained.prophetnet import weights_of
 from .pretrained.tuning import TunedAdapter, TuningConfig
-
-# Of the words' std: else positions hide the words until both are learnt.
-_PLACES = 0.25
 
 
 @dataclass(frozen=True)
@@ -110,7 +107,7 @@ class ProphetNetModel(DialogueModel):
         self.decoder_positions = nn.Embedding(words.positions, n)
         self.streams = nn.Embedding(K, n)  # the vector that each predicting stream starts from
         for table in (self.encoder_positions, self.decoder_positions, self.streams):
-            nn.init.normal_(table.weight, 0.0, _PLACES * config.word_spread)
+            nn.init.normal_(table.weight, 0.0, BESIDE_WORDS * config.word_spread)
         self.encoder_norm, self.decoder_norm = nn.LayerNorm(n), nn.LayerNorm(n)
         self.dropout = Dropout(config.dropout)
         self.encoder = nn.ModuleList(self._encoder_layer() for _ in range(config.layers))

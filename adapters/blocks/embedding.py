@@ -23,6 +23,9 @@ from dialbench.text.vocabulary import BOS, PAD, SPECIALS, UNK, Vocabulary
 
 CORPUS = "corpus"
 _UNCOVERED_STD = 0.01  # code of SVT
+# Of the words' std, for what is added to them (positions, turns, speakers): else it hides the words
+# until both are learnt.
+BESIDE_WORDS = 0.25
 
 
 @dataclass(frozen=True)

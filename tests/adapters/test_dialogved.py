@@ -17,6 +17,7 @@ from dialbench_adapters.dialogved import (
     divergences,
     turns_and_roles,
 )
+from torch import nn
 from torch.nn.functional import pad
 
 from dialbench.adapter import Run
@@ -25,7 +26,7 @@ from dialbench.neural.decoding import decode
 from dialbench.neural.model import count_for_responses, count_parameters
 from dialbench.records import Decoding
 from dialbench.systems import Registry
-from dialbench.text.vocabulary import PAD, SEP
+from dialbench.text.vocabulary import PAD, SEP, SPECIALS
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 POSITIONS = ["turn_ape", "role_ape", "token_rpe", "turn_rpe"]
@@ -246,9 +247,24 @@ class TestPositions:
         added = model.state_dict().keys() - plain.state_dict().keys()
         assert {name.split(".")[0] for name in added} == {table}
         model.load_state_dict({**model.state_dict(), **plain.state_dict()})
+        for weight in getattr(model, table).parameters():
+            nn.init.normal_(weight, 0.0, 1.0)
         assert not torch.allclose(model.logits(batch), plain.logits(batch), rtol=0, atol=1e-6)
         for weight in getattr(model, table).parameters():
-            weight.data.zero_()
+            nn.init.zeros_(weight)
+        assert torch.allclose(model.logits(batch), plain.logits(batch), rtol=0, atol=1e-12)
+
+    def test_do_not_hide_the_words_before_they_are_learnt(self, ready):
+        """Else a system with them reads its context later than one without."""
+        model, _ = ready("dialogved-no-latent[turn_ape=true,role_ape=true,embedding=64]")
+        words = model.embedding.weight[len(SPECIALS) :].std()
+        for table in (model.turns, model.roles):
+            assert table.weight.std() < 0.4 * words
+
+    def test_distances_change_no_score_before_they_are_learnt(self, ready):
+        plain, batch = ready("dialogved-no-latent")
+        model, _ = ready("dialogved-no-latent[token_rpe=true,turn_rpe=true]")
+        model.load_state_dict({**model.state_dict(), **plain.state_dict()})
         assert torch.allclose(model.logits(batch), plain.logits(batch), rtol=0, atol=1e-12)
 
     def test_attention_knows_distances(self, ready):
