@@ -90,14 +90,17 @@ class LatentPlatoConfig(PlatoConfig):
         temperature: of the Gumbel-softmax that mixes the values in training.
         balance: weight of the KL of a batch's mean posterior to the uniform one, which keeps all
             values in use; PLATO has none.
+        selection: weight of the loss of the coherence, beside the sum over a response's words;
+            PLATO has 1.
     """
 
     values: int = 20
     temperature: float = 0.67  # of PLATO's code
     balance: float = 0.0
+    selection: float = 1.0
 
     positive: ClassVar[tuple[str, ...]] = ("values", "temperature")
-    not_negative: ClassVar[tuple[str, ...]] = ("balance",)
+    not_negative: ClassVar[tuple[str, ...]] = ("balance", "selection")
 
 
 class PlatoModel(DialogueModel):
@@ -285,7 +288,8 @@ class LatentPlatoModel(PlatoModel):
         information = (logs.exp() * (logs - usage)).sum()
         balance = self.config.balance * (divergence - information)  # B KL(mean q || uniform)
         # PLATO's three losses, without a KL to the prior; `balance` is ours.
-        total = words.total + (bag + selection + balance) / words.tokens
+        extra = bag + self.config.selection * selection + balance
+        total = words.total + extra / words.tokens
         parts = {"kl": divergence, "information": information, "bow": bag, "selection": selection}
         parts = {**words.parts, **{name: value.detach() for name, value in parts.items()}}
         return replace(words, total=total, parts=parts)

@@ -188,14 +188,14 @@ class TestLoss:
         sums["information"] = 8 * entropies[1].item() - entropies[0].sum().item()
         return sums
 
-    @pytest.mark.parametrize("balance", [0.0, 2.0])
-    def test_by_hand(self, ready, balance):
-        model, batch = ready(f"plato[balance={balance}]")
+    @pytest.mark.parametrize(("balance", "selection"), [(0.0, 1.0), (2.0, 1.0), (0.0, 10.0)])
+    def test_by_hand(self, ready, balance, selection):
+        model, batch = ready(f"plato[balance={balance},selection={selection}]")
         losses, expected = model.loss(batch, 0), self.parts(model, batch)
         assert {name: value.item() for name, value in losses.parts.items()} == pytest.approx(
             expected, rel=1e-5
         )
-        total = expected["nll"] + expected["bow"] + expected["selection"]
+        total = expected["nll"] + expected["bow"] + selection * expected["selection"]
         total += balance * (expected["kl"] - expected["information"])
         assert losses.total.item() == pytest.approx(total / losses.tokens, rel=1e-5)
 
