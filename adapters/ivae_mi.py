@@ -29,7 +29,7 @@ from .blocks.hierarchical import AttentionFreeDecoding, ContextEncoder, Conversa
 from .blocks.latent import Gaussian, latent_warnings, noise
 from .blocks.recurrent import RecurrentEncoder, StackedGRU
 
-_LARGEST = 10.0  # of nu, whose exponential is taken
+_LARGEST = 10.0  # of nu, up to which its exponential is taken
 _HALVING, _EVERY = 0.6, 10  # of the rate of the words' step, in epochs
 
 
@@ -41,7 +41,10 @@ class IVAEConfig(WordTable, WordStart, NeuralConfig):
         hidden: h, of every GRU direction; the decoder has h + z.
         latent: z, the size of the latent variable and of the layers before it.
         dropout: on the words' vectors; half of it on the utterances'.
-        optimiser: SGD for words and RMSprop for the rest as in the code, or Adam for all.
+        decoder_context: whether the decoder knows z and the context by its first state alone, or
+            reads them beside every word too.
+        optimiser: of the words' step, SGD as in the code or Adam; the other two have RMSprop.
+        posterior_share: of the words' rate, for the posterior in the words' step; 1 as in the code.
         nets_rate, critic_rate: of the networks of z and of the critic.
         critic_steps: of the critic, an update.
     """
@@ -57,13 +60,15 @@ class IVAEConfig(WordTable, WordStart, NeuralConfig):
     hidden: int = 300
     latent: int = 200
     dropout: float = 0.5
+    decoder_context: Literal["first", "all"] = "first"
     optimiser: Literal["sgd", "adam"] = "sgd"
+    posterior_share: float = 1.0
     nets_rate: float = 5e-5
     critic_rate: float = 1e-5
     critic_steps: int = 5
 
     positive: ClassVar[tuple[str, ...]] = (
-        *("hidden", "latent", "nets_rate", "critic_rate", "critic_steps"),
+        *("hidden", "latent", "posterior_share", "nets_rate", "critic_rate", "critic_steps"),
     )
     rates: ClassVar[tuple[str, ...]] = ("dropout",)
 
@@ -109,11 +114,16 @@ class ImplicitNetwork(nn.Module):
         return self.generator(Gaussian.of(self.network(x)).sample(epsilon))  # type: ignore[no-any-return]
 
 
+def bounded_exp(nu: Tensor) -> Tensor:
+    """exp(nu), continued above 10 by its tangent, which overflows later and keeps a slope."""
+    low = nu.clamp(max=_LARGEST)
+    return low.exp() * (1 + nu - low)
+
+
 class IVAEModel(AttentionFreeDecoding, DialogueModel):
     """A hierarchical encoder, two implicit networks, a critic and a decoder over V words."""
 
     variational: ClassVar[bool] = True
-    criterion: ClassVar[tuple[str, ...]] = ("nll", "kl")
     training_only: ClassVar[tuple[str, ...]] = ("posterior", "critic")
 
     def __init__(self, config: IVAEConfig, vocabulary: int) -> None:
@@ -126,7 +136,9 @@ class IVAEModel(AttentionFreeDecoding, DialogueModel):
         self.prior = ImplicitNetwork(h, z)  # samples of p(z | c)
         self.posterior = ImplicitNetwork(3 * h, z)  # samples of q(z | x, c), from [x; c]
         self.critic = stack(h + z, 2 * h, 1, nn.LeakyReLU(0.2))  # nu(z, c)
-        self.decoder = StackedGRU(e, h + z, 1, 0.0)  # starts from [z; c]
+        self.beside_words = config.decoder_context == "all"
+        # starts from [z; c]
+        self.decoder = StackedGRU(e + (h + z if self.beside_words else 0), h + z, 1, 0.0)
         self.output = WordOutput(h + z, vocabulary)
         self.dropout, self.utterance_dropout = Dropout(config.dropout), Dropout(config.dropout / 2)
 
@@ -147,8 +159,9 @@ class IVAEModel(AttentionFreeDecoding, DialogueModel):
         return self.context(replace(conversation, vectors=vectors))  # type: ignore[no-any-return]
 
     def begin(self, z: Tensor, c: Tensor) -> State:
-        """The decoder's first state [z; c]."""
-        return State(row=[torch.cat([z.to(c.dtype), c], -1)])
+        """The decoder's first state [z; c], and the same beside every word where asked for."""
+        known = torch.cat([z.to(c.dtype), c], -1)  # (B, h + z)
+        return State(known if self.beside_words else None, [known])
 
     def start(self, batch: Batch) -> State:
         """Reads the contexts and draws z from the prior, once for all words and beams."""
@@ -161,8 +174,8 @@ class IVAEModel(AttentionFreeDecoding, DialogueModel):
         return c, torch.cat([self.utterances(batch.target), c], -1)
 
     def judge(self, z: Tensor, c: Tensor) -> Tensor:
-        """nu(z, c), (B,), at most 10."""
-        return self.critic(torch.cat([z, c], -1))[:, 0].float().clamp(max=_LARGEST)  # type: ignore[no-any-return]
+        """nu(z, c), (B,)."""
+        return self.critic(torch.cat([z, c], -1))[:, 0].float()  # type: ignore[no-any-return]
 
     def gap(self, c: Tensor, both: Tensor, batch: Batch) -> Tensor:
         """E_q[nu] - E_p[exp nu], a scalar, from features of (B, h) and (B, 3h)."""
@@ -172,10 +185,13 @@ class IVAEModel(AttentionFreeDecoding, DialogueModel):
         z_p = self.prior(c, noise(replace(batch, purpose=f"{batch.purpose} prior"), size))
         # In one batch: else its normalisation would hide where the two lie apart.
         nu_q, nu_p = self.judge(torch.cat([z_q, z_p]), c.repeat(2, 1)).chunk(2)
-        return nu_q.mean() - nu_p.exp().mean()
+        return nu_q.mean() - bounded_exp(nu_p).mean()
 
     def loss(self, batch: Batch, step: int) -> Losses:
-        """Words under z of the posterior, the first step's; beside it the critic's KL."""
+        """Words under z of the posterior, the first step's; when validating under z of the prior.
+
+        Then what the posterior would give and the critic's KL stand beside it.
+        """
         return self.loss_from(*self.features(batch), batch)
 
     def loss_from(self, c: Tensor, both: Tensor, batch: Batch) -> Losses:
@@ -184,14 +200,17 @@ class IVAEModel(AttentionFreeDecoding, DialogueModel):
         hidden = self.hidden(self.begin(z, c), batch.inputs)  # (B, T, h + z)
         words = word_loss(hidden, self.output, batch)
         if self.training:  # steps (b) and (c) compute the bound, from samples of their own
-            return replace(words, parts={**words.parts, "kl": torch.zeros(())})
+            return words
         kl = (self.gap(c, both, batch) + 1).clamp(min=0) * len(batch)  # the bound's own + 1
-        return replace(words, parts={**words.parts, "kl": kl.detach()})
+        # NLL and the critic's KL bound nothing together, since that KL is a bound from below.
+        # NLL under one z of the prior bounds the response's from above (Jensen).
+        answering = self.answering_loss(batch)
+        parts = {"posterior_nll": words.parts["nll"], "kl": kl.detach()}
+        return replace(answering, parts={**answering.parts, **parts})
 
-    def hidden(self, state: State, inputs: Tensor) -> Tensor:
-        """(B, T) decoder inputs -> (B, T, h + z) top states."""
-        tops, _ = self.decoder(self.dropout(self.embedding(inputs)), state.row)
-        return tops  # type: ignore[no-any-return]
+    def decoder_inputs(self, tokens: Tensor, state: State) -> Tensor:
+        """(B * width, T) tokens -> (B * width, T, e + n), with dropout."""
+        return self.dropout(super().decoder_inputs(tokens, state))  # type: ignore[no-any-return]
 
     def parameters_by_step(
         self,
@@ -201,8 +220,9 @@ class IVAEModel(AttentionFreeDecoding, DialogueModel):
         critic = [*self.critic.parameters()]
         # Words reach the posterior through z, so that step (a) trains it too; the prior they do
         # not.
-        others = {id(p) for p in [*self.prior.parameters(), *critic]}
-        return [p for p in self.parameters() if id(p) not in others], nets, critic
+        own = {id(p) for p in [*nets, *critic]}
+        words = [p for p in self.parameters() if id(p) not in own]
+        return [*words, *self.posterior.parameters()], nets, critic
 
 
 class Optimisers:
@@ -243,13 +263,20 @@ class AlternatingTrainer(Trainer):
         self.parameters = model.parameters_by_step()
         words, nets, critic = self.parameters
         first: type[Any] = torch.optim.SGD if config.optimiser == "sgd" else torch.optim.Adam
-        rest: type[Any] = torch.optim.RMSprop if config.optimiser == "sgd" else torch.optim.Adam
+        posterior = [*model.posterior.parameters()]
+        others = words[: -len(posterior)]
         self.optimiser = cast(
             torch.optim.Optimizer,
             Optimisers(
-                first(words, lr=config.learning_rate),
-                rest(nets, lr=config.nets_rate),
-                rest(critic, lr=config.critic_rate),
+                first(
+                    [
+                        {"params": others, "share": 1.0},
+                        {"params": posterior, "share": config.posterior_share},
+                    ],
+                    lr=config.learning_rate,
+                ),
+                torch.optim.RMSprop([{"params": nets, "share": 1.0}], lr=config.nets_rate),
+                torch.optim.RMSprop([{"params": critic, "share": 1.0}], lr=config.critic_rate),
             ),
         )
 
@@ -281,7 +308,7 @@ class AlternatingTrainer(Trainer):
         torch.autograd.backward(loss)
         torch.nn.utils.clip_grad_norm_(self.parameters[number], self.config.clip)
         for group in optimiser.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group["share"]
         optimiser.step()
         self.model.zero_grad(set_to_none=True)  # of what the step does not change too
 

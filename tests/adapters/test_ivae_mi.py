@@ -14,10 +14,12 @@ from dialbench_adapters.ivae_mi import (
     ImplicitNetwork,
     IVAEConfig,
     IVAEModel,
+    bounded_exp,
 )
 
 from dialbench.adapter import Run
 from dialbench.errors import InputError
+from dialbench.neural.data import make_batch
 from dialbench.neural.decoding import decode
 from dialbench.neural.model import count_for_responses, count_parameters
 from dialbench.records import Decoding
@@ -59,6 +61,16 @@ class TestSize:
         (first,) = model.start(batch).row
         assert first.shape == (8, 6 + 12)
         assert torch.equal(first[:, 6:], model.read(batch))
+
+    @pytest.mark.parametrize("option", ["first", "all"])
+    def test_the_decoder_reads_both_beside_every_word_where_it_is_asked_to(self, ready, option):
+        model, batch = ready(f"ivae-mi[decoder_context={option}]")
+        state = model.start(batch)
+        # as if the decoder had forgotten all that it started from
+        blank = replace(state, row=[torch.zeros_like(layer) for layer in state.row])
+        same = batch.inputs[:1].expand(8, -1)
+        apart = model.hidden(blank, same).std(0).amax().item()
+        assert (apart == 0) is (option == "first")
 
     @pytest.mark.parametrize("options", ["latent=0", "critic_steps=0", "nets_rate=0", "dropout=1"])
     def test_what_cannot_be_built(self, options):
@@ -129,14 +141,20 @@ class TestCritic:
         for seed in range(5):
             torch.manual_seed(seed)
             nu = model.judge(torch.randn(8, 6, dtype=c.dtype), c)
-            assert (nu.mean() - nu.exp().mean()).item() <= -1.0
+            assert (nu.mean() - bounded_exp(nu).mean()).item() <= -1.0
 
-    def test_is_bounded(self, ready):
+    def test_overflows_nowhere_and_keeps_its_slope(self, ready):
+        nu = torch.tensor([-3.0, 0.0, 9.9, 10.0, 11.0, 1e6], requires_grad=True)
+        values = bounded_exp(nu)
+        values.sum().backward()
+        top = math.exp(10)
+        known = [math.exp(-3), 1.0, math.exp(9.9), top, 2 * top, top * (1e6 - 9)]
+        assert values.tolist() == pytest.approx(known, rel=1e-5)
+        slopes = [math.exp(-3), 1.0, math.exp(9.9), top, top, top]
+        assert nu.grad.tolist() == pytest.approx(slopes, rel=1e-5)
         model, batch = ready("ivae-mi")
         model.critic[-1].bias.data.fill_(1e6)
-        c, both = model.features(batch)
-        assert (model.judge(torch.zeros(8, 6, dtype=c.dtype), c) == 10.0).all()
-        assert model.gap(c, both, batch).isfinite()
+        assert model.gap(*model.features(batch), batch).isfinite()
 
     def test_learns_a_known_divergence(self, ready):
         """KL(N(1, 1) || N(0, 1)) = 1/2 in each of the first two dimensions."""
@@ -150,7 +168,7 @@ class TestCritic:
         def gap() -> torch.Tensor:
             z = torch.cat([torch.randn(256, 6) + shift, torch.randn(256, 6)])
             nu_q, nu_p = model.judge(z, c).chunk(2)
-            return nu_q.mean() - nu_p.exp().mean()
+            return nu_q.mean() - bounded_exp(nu_p).mean()
 
         for _ in range(600):
             adam.zero_grad()
@@ -231,8 +249,35 @@ class TestSteps:
             weights.append(adapter.model.state_dict())
         assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
 
+    def test_words_move_the_posterior_by_its_share(self, trainer):
+        moved = {}
+        for share in (1.0, 0.1):
+            made = trainer(
+                optimiser="sgd", learning_rate=0.1, warmup=0, dropout=0.0, posterior_share=share
+            )
+            before = [p.detach().clone() for p in made.model.parameters()]
+            batch = make_batch(made.train, torch.arange(8).numpy(), "cpu")
+            made.model.train()
+            torch.manual_seed(1)  # the same noise
+            made._step_of(0, made.model.loss(batch, 0).total, 0.1)
+            moved[share] = {
+                name: p.detach() - old
+                for (name, p), old in zip(made.model.named_parameters(), before, strict=True)
+            }
+        for name, whole in moved[1.0].items():
+            share = 0.1 if name.startswith("posterior") else 1.0
+            assert torch.allclose(moved[0.1][name], share * whole, rtol=1e-3, atol=1e-6), name
+        assert moved[1.0]["posterior.generator.6.weight"].abs().max() > 1e-4
+
+    def test_validates_by_what_the_prior_gives(self, ready):
+        model, batch = ready("ivae-mi")
+        losses = model.loss(batch, 0)
+        assert torch.equal(losses.total, model.answering_loss(batch).total)
+        assert not torch.equal(losses.parts["posterior_nll"], losses.parts["nll"])
+
     def test_defaults_are_the_codes(self):
         config = IVAEConfig()
+        assert config.posterior_share == 1.0
         assert (config.learning_rate, config.nets_rate, config.critic_rate) == (1.0, 5e-5, 1e-5)
         assert (config.critic_steps, config.batch_size, config.clip) == (5, 32, 1.0)
 
@@ -259,5 +304,6 @@ def test_learns_eight_pairs(build, eight, asked, tmp_path):
 
 
 @pytest.mark.parametrize("width", [1, 3])
-def test_cached_steps_equal_one_pass(ready, width, check_cached_equals_whole):
-    check_cached_equals_whole(*ready("ivae-mi"), width)
+@pytest.mark.parametrize("option", ["first", "all"])
+def test_cached_steps_equal_one_pass(ready, width, option, check_cached_equals_whole):
+    check_cached_equals_whole(*ready(f"ivae-mi[decoder_context={option}]"), width)
