@@ -39,6 +39,8 @@ class HREDConfig(WordTable, WordStart, NeuralConfig):
             HRED. By the first state alone it soon forgets it.
         utterance_vector: what an utterance is known by, the encoder's final states or the mean of
             its outputs over the words.
+        whole_dialogues: whether a batch holds the examples of a few dialogues, whose contexts share
+            most of their turns, in place of examples of similar lengths.
     """
 
     hidden: int = 512
@@ -46,6 +48,7 @@ class HREDConfig(WordTable, WordStart, NeuralConfig):
     recurrent_dropout: float = 0.2
     decoder_context: Literal["first", "all"] = "first"  # of the code of VHCR
     utterance_vector: Literal["last", "mean"] = "last"  # of the code of VHCR
+    whole_dialogues: bool = False  # type: ignore[misc]
     clip: float = 1.0
 
     positive: ClassVar[tuple[str, ...]] = ("hidden", "recurrent_layers")

@@ -176,8 +176,9 @@ class LICModel(DialogueModel):
         words = word_loss(hidden, self.output, batch)
         total = words.total
         if c.label_smoothing:
-            real = hidden.flatten(0, 1).index_select(0, batch.real)
-            uniform = uniform_loss(self.output(real), self.output).mean()
+            rows, _ = batch.predictions  # (R',), R rounded up
+            logits = self.output(hidden.flatten(0, 1).index_select(0, rows))  # (R', V)
+            uniform = uniform_loss(logits, self.output)[: words.tokens].mean()
             total = (1 - c.label_smoothing) * total + c.label_smoothing * uniform
         context = self.context_loss(memory, batch)
         total = total + c.context_weight * context

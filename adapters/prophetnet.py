@@ -20,7 +20,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from dialbench.adapter import Card
-from dialbench.neural.data import Batch
+from dialbench.neural.data import IGNORED, Batch
 from dialbench.neural.dropout import Dropout
 from dialbench.neural.model import DialogueModel, Losses, State
 from dialbench.text.vocabulary import PAD
@@ -212,14 +212,14 @@ class ProphetNetModel(DialogueModel):
         """As `loss`, from a state."""
         K, T, smoothing = self.config.ngram, batch.target.shape[1], self.config.label_smoothing
         hidden = self.read(batch.inputs, state, K)[0].transpose(0, 1)  # (K, B, T, n)
-        real, tokens = batch.real, len(batch.real)
-        rows = torch.cat([real + k * batch.target.numel() for k in range(K)])  # (K tokens,)
+        (real, words), tokens = batch.predictions, len(batch.real)  # (R',), R rounded up
+        rows = torch.cat([real + k * batch.target.numel() for k in range(K)])  # (K R',)
         # Stream k has nothing to say of the first k - 1 words: they are not k words ahead.
-        counts = torch.cat([real % T >= k for k in range(K)])
-        logits = self.output(hidden.flatten(0, 2).index_select(0, rows))  # (K tokens, V)
-        target = batch.target.flatten().index_select(0, real).repeat(K)
-        # (K tokens,); DialogVED, eq. 2
-        nll = F.cross_entropy(logits, target, reduction="none") * counts
+        counts = torch.cat([words.ne(IGNORED) & (real % T >= k) for k in range(K)])
+        logits = self.output(hidden.flatten(0, 2).index_select(0, rows))  # (K R', V)
+        # (K R',); DialogVED, eq. 2
+        nll = F.cross_entropy(logits, words.repeat(K), ignore_index=IGNORED, reduction="none")
+        nll = nll * counts
         total = (1 - smoothing) * nll.sum()  # label smoothing: (1 - s) NLL + s mean_w -log p(w)
         if smoothing:
             total = total + smoothing * (uniform_loss(logits, self.output) * counts).sum()

@@ -220,12 +220,14 @@ class SVTModel(LatentTransformerModel):
         """
         size = batch.target.shape[1]
         states = states.flatten(0, 1)  # (B * T, n + z)
-        target = batch.target.index_select(0, batch.real // size)  # (R, T)
-        nll = bag_nll(self.bag(states.index_select(0, batch.real)), target)  # (R, T)
+        rows, _ = batch.predictions  # (R',), R rounded up
+        target = batch.target.index_select(0, rows // size)  # (R', T)
+        nll = bag_nll(self.bag(states.index_select(0, rows)), target)  # (R', T)
         positions = torch.arange(size, device=target.device)
-        ahead = positions >= (batch.real % size)[:, None]  # words from t on, (R, T)
+        ahead = positions >= (rows % size)[:, None]  # words from t on, (R', T)
         # mean over the words from t on, (R,)
-        return (nll * ahead).sum(1) / (ahead & target.ne(PAD)).sum(1)
+        means = (nll * ahead).sum(1) / (ahead & target.ne(PAD)).sum(1)
+        return means[: len(batch.real)]
 
 
 _WIDENED = "decoder.0.feed_forward.first.weight"

@@ -64,6 +64,8 @@ class NeuralConfig:
         positive, not_negative: options that must be above 0, or at least 0.
         rates: options that are the rate of a dropout.
         of_all_heads: the option that is divided among `heads`, if there is one.
+        whole_dialogues: whether a batch holds dialogues as they are; an option of systems that read
+            turn by turn.
 
     Raises:
         ValueError: an option is outside its limits.
@@ -91,6 +93,7 @@ class NeuralConfig:
     not_negative: ClassVar[tuple[str, ...]] = ("warmup", "epoch_updates")
     rates: ClassVar[tuple[str, ...]] = ()
     of_all_heads: ClassVar[str] = ""
+    whole_dialogues: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         for limit, (wording, holds) in _LIMITS.items():

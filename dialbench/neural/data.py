@@ -10,6 +10,7 @@ from itertools import chain
 
 import numpy as np
 import torch
+import torch.nn.functional as F  # noqa: N812
 from numpy.typing import NDArray
 
 from dialbench.neural.randomness import seed_of
@@ -18,6 +19,15 @@ from dialbench.text.tokenizer import tokenize
 from dialbench.text.vocabulary import BOS, EOS, PAD, SEP, UNK, Vocabulary
 
 Ints = NDArray[np.int64]
+IGNORED = -100  # the target of rows whose prediction does not matter, as of `F.cross_entropy`
+
+# On a CPU every shape of a bfloat16 product has a program of its own, which takes about a
+# millisecond to make and a megabyte to keep. With lengths of a few steps there are few shapes.
+_SOURCE_STEP, _TARGET_STEP, _TURNS_STEP, _ROWS_STEP = 8, 4, 32, 64
+
+
+def _rounded_up(count: int, step: int) -> int:
+    return -(-count // step) * step
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,10 +54,15 @@ class PackedSequences:
         ends = np.cumsum(lengths)
         return cls(flat, ends - lengths, ends)
 
-    @property
+    @cached_property
     def lengths(self) -> Ints:
         """(n,) the length of each sequence."""
         return self.ends - self.starts
+
+    @cached_property
+    def longest(self) -> int:
+        """The length of the longest sequence."""
+        return int(self.lengths.max(initial=0))
 
     def take(self, rows: Ints) -> PackedSequences:
         """The sequences `rows` in a new flat array."""
@@ -57,10 +72,15 @@ class PackedSequences:
         index += np.repeat(self.starts[rows] - (ends - lengths), lengths)
         return PackedSequences(self.values[index], ends - lengths, ends)
 
-    def padded(self, rows: Ints) -> Ints:
-        """The sequences `rows` as a matrix (rows, longest), PAD behind their ends."""
+    def padded(self, rows: Ints, step: int = 1) -> Ints:
+        """The sequences `rows` as a matrix (rows, columns), PAD behind their ends.
+
+        There are as many columns as the longest of them has numbers, rounded up to a multiple of
+        `step`, but not more than the longest of all sequences has.
+        """
         starts, lengths = self.starts[rows], self.lengths[rows]
-        columns = np.arange(max(1, int(lengths.max(initial=0))))
+        size = _rounded_up(int(lengths.max(initial=0)), step)
+        columns = np.arange(max(1, min(size, self.longest)))
         real = columns < lengths[:, None]
         matrix = np.full(real.shape, PAD, np.int64)
         matrix[real] = self.values[(starts[:, None] + columns)[real]]
@@ -99,7 +119,8 @@ class Turns:
     """The context turns of a batch, each distinct one once.
 
     Attributes:
-        tokens: (U, W) tokens of the distinct turns, PAD behind them.
+        tokens: (U, W) tokens of the distinct turns, PAD behind them; as U is rounded up, the last
+            rows may hold no turn.
         contexts: (B, N) rows of `tokens`, oldest turn first, -1 behind the last.
     """
 
@@ -139,6 +160,17 @@ class Batch:
         if self.origin is None:
             raise ValueError("only a batch cut from a split knows its turns")
         return Turns(*(on_device(a, self.source.device) for a in _turns(*self.origin)))
+
+    @cached_property
+    def predictions(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """The rows of the flattened (B * T) target to predict, and their words, (R',) each.
+
+        R' is R rounded up to a multiple of 64; what is added repeats row 0, with IGNORED for its
+        word.
+        """
+        more = -len(self.real) % _ROWS_STEP
+        words = self.target.flatten().index_select(0, self.real)  # (R,)
+        return F.pad(self.real, (0, more)), F.pad(words, (0, more), value=IGNORED)
 
     @property
     def inputs(self) -> torch.Tensor:
@@ -267,12 +299,12 @@ def make_batch(
     data: Encoded, rows: Ints, device: str, seed: int | None = None, purpose: str = ""
 ) -> Batch:
     """The examples `rows` as a batch on `device`."""
-    learns = len(data.target.starts) > 0
-    target = data.target.padded(rows) if learns else np.zeros((len(rows), 0), np.int64)
+    responses, none = data.target, np.zeros((len(rows), 0), np.int64)
+    target = responses.padded(rows, _TARGET_STEP) if len(responses.starts) else none
     # Computed on the CPU, since asking a GPU would wait for it.
     real = np.flatnonzero(target != PAD)
     ids = tuple(data.ids[rows])
-    arrays = data.source.padded(rows), target, real
+    arrays = data.source.padded(rows, _SOURCE_STEP), target, real
     source, targets, places = (on_device(array, device) for array in arrays)
     return Batch(ids, source, targets, places, seed, purpose, (data, rows))
 
@@ -300,38 +332,72 @@ def _turns(data: Encoded, rows: Ints) -> tuple[Ints, Ints]:
     # Numbered from 1, so that what pads the contexts becomes -1.
     numbers = (inverse.reshape(-1) + 1).astype(np.int32)
     contexts = PackedSequences(numbers, np.append(0, last[:-1]), last)
-    return turns.padded(np.arange(len(distinct))), contexts.padded(np.arange(len(rows))) - 1
+    tokens = turns.padded(np.arange(len(distinct)), _TARGET_STEP)
+    more = -len(tokens) % _TURNS_STEP  # turns without words, of no context
+    tokens = np.pad(tokens, ((0, more), (0, 0)), constant_values=PAD)
+    return tokens, contexts.padded(np.arange(len(rows))) - 1
 
 
 _POOL = 128
 
 
-def training_rows(data: Encoded, batch_size: int, seed: int, number: int) -> list[Ints]:
+def training_rows(
+    data: Encoded, batch_size: int, seed: int, number: int, *, whole_dialogues: bool = False
+) -> list[Ints]:
     """The batches of a pass as row numbers: shuffled, of similar lengths within a batch.
 
     Examples are shuffled, sorted by length inside pools of 128 batches, and the batches shuffled
     again, so that little is padded and every pass (`number`, from 1) is another order. Within
     contexts of about one length, responses run from short to long and then from long to short, so
     that a batch across two such lengths still holds similar responses.
+
+    With `whole_dialogues` the examples of a dialogue stay together, in their order, and what is
+    shuffled and sorted, by the mean length of the responses, are dialogues; one may go on in the
+    next batch. More is padded, and what the contexts of a batch share is read once.
     """
     random = np.random.default_rng(seed_of(seed, "order", number))
-    order = random.permutation(len(data))
-    pool = np.arange(len(data)) // (_POOL * batch_size)
-    source, target = data.source.lengths[order], data.target.lengths[order]
-    tier = source // 8
-    order = order[np.lexsort((np.where(tier % 2, -target, target), tier, pool))]
+    sort = _sorted_dialogues if whole_dialogues else _sorted_examples
+    order = sort(data, _POOL * batch_size, random)
     batches = np.split(order, np.arange(batch_size, len(order), batch_size))
     return [batches[i] for i in random.permutation(len(batches))]
 
 
+def _sorted_examples(data: Encoded, pool_size: int, random: np.random.Generator) -> Ints:
+    order = random.permutation(len(data))
+    pool = np.arange(len(data)) // pool_size
+    source, target = data.source.lengths[order], data.target.lengths[order]
+    tier = source // 8
+    return order[np.lexsort((np.where(tier % 2, -target, target), tier, pool))]
+
+
+def _sorted_dialogues(data: Encoded, pool_size: int, random: np.random.Generator) -> Ints:
+    if data.dialogues is None:
+        raise ValueError("only a split to learn from knows its dialogues")
+    sizes = np.bincount(data.dialogues)
+    mean_target = np.bincount(data.dialogues, data.target.lengths) / sizes
+    dialogues = random.permutation(len(sizes))
+    pool = np.cumsum(sizes[dialogues]) // pool_size
+    dialogues = dialogues[np.lexsort((mean_target[dialogues], pool))]
+    place = np.empty_like(dialogues)
+    place[dialogues] = np.arange(len(dialogues))
+    return np.argsort(place[data.dialogues], kind="stable")
+
+
 def update_rows(
-    data: Encoded, batch_size: int, seed: int, first: int, count: int
+    data: Encoded,
+    batch_size: int,
+    seed: int,
+    first: int,
+    count: int,
+    *,
+    whole_dialogues: bool = False,
 ) -> Iterator[Ints]:
     """The batches of the updates `first` (from 0) to `first + count - 1`, pass after pass."""
     batches_per_pass = -(-len(data) // batch_size)
     while count > 0:
         number, start = divmod(first, batches_per_pass)
-        rows = training_rows(data, batch_size, seed, number + 1)[start : start + count]
+        batches = training_rows(data, batch_size, seed, number + 1, whole_dialogues=whole_dialogues)
+        rows = batches[start : start + count]
         yield from rows
         first, count = first + len(rows), count - len(rows)
 

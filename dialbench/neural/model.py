@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from dialbench.neural.data import Batch
+from dialbench.neural.data import IGNORED, Batch
 
 
 @dataclass(frozen=True)
@@ -197,14 +197,14 @@ def word_loss(hidden: Tensor, output: nn.Module, batch: Batch) -> Losses:
 
     Args:
         hidden: (B, T, n) decoder outputs with teacher forcing.
-        output: (R, n) -> (R, V) logits, computed for the R real tokens only.
+        output: (R', n) -> (R', V) logits, computed for the R real tokens, rounded up, only.
         batch: gives the targets.
     """
-    real = batch.real
-    target = batch.target.flatten().index_select(0, real)  # (R,)
-    nll = F.cross_entropy(output(hidden.flatten(0, 1).index_select(0, real)), target)  # of (R, V)
-    # a mean, and its sum
-    return Losses(nll, {"nll": nll.detach() * len(real)}, len(real), len(batch))
+    rows, words = batch.predictions  # (R',) each
+    logits = output(hidden.flatten(0, 1).index_select(0, rows))  # (R', V)
+    nll = F.cross_entropy(logits, words, ignore_index=IGNORED)  # a mean over R
+    tokens = len(batch.real)
+    return Losses(nll, {"nll": nll.detach() * tokens}, tokens, len(batch))
 
 
 _STATISTICS = ("running_mean", "running_var", "num_batches_tracked")

@@ -56,6 +56,8 @@ class TrainingConfig(Protocol):
     @property
     def patience(self) -> int: ...  # noqa: D102
     @property
+    def whole_dialogues(self) -> bool: ...  # noqa: D102
+    @property
     def precision(self) -> Precision: ...  # noqa: D102
 
 
@@ -276,7 +278,14 @@ class Trainer:
     def _train_epoch(self, number: int) -> dict[str, float]:
         size, updates = self.config.batch_size, self.epoch_length
         # What an update sees follows from its number alone, so that a resumed run sees the same.
-        rows = update_rows(self.train, size, self.run.seed, self.history.step, updates)
+        rows = update_rows(
+            self.train,
+            size,
+            self.run.seed,
+            self.history.step,
+            updates,
+            whole_dialogues=self.config.whole_dialogues,
+        )
         self.model.train()
         sums = _LossSums(self.model.criterion)
         meter = _ProgressMeter(self.run.progress, number, self.epochs, updates)

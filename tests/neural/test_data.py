@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialbench.neural.data import (
+    IGNORED,
     Encoded,
     PackedSequences,
     answering_rows,
@@ -193,6 +196,53 @@ class TestTrainingRows:
         assert abs(ranks) < 0.2
 
 
+class TestWholeDialogues:
+    @pytest.fixture
+    def encoded(self) -> Encoded:
+        random = np.random.default_rng(0)
+        dialogues = np.repeat(np.arange(600), random.integers(1, 20, 600))
+        mean = random.gamma(2.0, 8.0, 600).astype(int)[dialogues]
+        target = mean + random.integers(1, 9, len(dialogues))
+        return replace(of_lengths([9] * len(dialogues), target), dialogues=dialogues)
+
+    def test_every_example_once_and_as_many_a_batch(self, encoded):
+        batches = training_rows(encoded, 32, 1, 1, whole_dialogues=True)
+        assert sorted(np.concatenate(batches)) == list(range(len(encoded)))
+        alone = training_rows(encoded, 32, 1, 1)
+        assert sorted(map(len, batches)) == sorted(map(len, alone))
+
+    def test_the_examples_of_a_dialogue_are_neighbours_in_their_order(self, encoded):
+        pieces = {}  # by dialogue, the runs of neighbouring rows that batches have of it
+        for rows in training_rows(encoded, 32, 1, 1, whole_dialogues=True):
+            borders = np.flatnonzero(np.diff(encoded.dialogues[rows])) + 1
+            for run in np.split(rows, borders):
+                assert run.tolist() == list(range(run[0], run[0] + len(run)))
+                pieces.setdefault(int(encoded.dialogues[run[0]]), []).append(run)
+        assert len(pieces) == 600
+        # 32 examples end a batch, not a dialogue: at most one goes on from each batch to the next
+        assert sum(len(runs) - 1 for runs in pieces.values()) < len(encoded) / 32
+
+    def test_every_pass_puts_other_dialogues_together(self, encoded):
+        def first(seed: int, number: int) -> list[int]:
+            return training_rows(encoded, 32, seed, number, whole_dialogues=True)[0].tolist()
+
+        assert first(1, 1) == first(1, 1)
+        assert len({tuple(first(*key)) for key in [(1, 1), (1, 2), (2, 1)]}) == 3
+
+    def test_updates_follow_the_passes(self, encoded):
+        every = [
+            rows.tolist()
+            for number in (1, 2)
+            for rows in training_rows(encoded, 32, 1, number, whole_dialogues=True)
+        ]
+        asked = update_rows(encoded, 32, 1, 3, len(every) - 5, whole_dialogues=True)
+        assert [rows.tolist() for rows in asked] == every[3:-2]
+
+    def test_needs_a_split_to_learn_from(self):
+        with pytest.raises(ValueError, match="dialogues"):
+            training_rows(of_lengths([3], [2]), 32, 1, 1, whole_dialogues=True)
+
+
 def test_answering_rows_fall_in_length():
     encoded = of_lengths([3, 9, 5, 9, 1], [])
     assert [rows.tolist() for rows in answering_rows(encoded, 2)] == [[1, 3], [2, 0], [4]]
@@ -220,6 +270,37 @@ class TestBatch:
         assert batch.target.shape == (3, 0)
         assert batch.real.shape == (0,)
         assert batch.seed is None
+
+
+class TestFewShapes:
+    """On a CPU every shape of a product costs time once and memory for good."""
+
+    def test_columns_are_rounded_up_but_not_beyond_the_longest_sequence(self):
+        packed = PackedSequences.of([[1] * n for n in (1, 3, 4, 5, 9, 0)])
+        for rows, columns in [([0], 4), ([1, 2], 4), ([3], 8), ([4], 9), ([5], 1)]:
+            matrix = packed.padded(np.array(rows), 4)
+            assert matrix.shape == (len(rows), columns)
+            assert (matrix != PAD).sum(1).tolist() == packed.lengths[rows].tolist()
+
+    def test_batches_of_many_lengths_have_few_shapes(self):
+        random = np.random.default_rng(0)
+        source, target = random.integers(1, 97, 4_000), random.integers(1, 42, 4_000)
+        encoded = of_lengths(source, target)
+        batches = [make_batch(encoded, np.arange(i, i + 32), "cpu") for i in range(0, 4_000, 32)]
+        assert {b.source.shape[1] % 8 for b in batches} == {0}
+        # 41 is the longest
+        assert {b.target.shape[1] for b in batches} <= {*range(4, 41, 4), 41}
+        assert {len(b.predictions[0]) % 64 for b in batches} == {0}
+
+    def test_predictions_are_the_real_words_and_what_is_ignored(self):
+        contexts = [Context(["a"], "one"), Context(["b"], "two")]
+        batch = make_batch(encode(contexts, WORDS, 9, ["e f", "f"], 9), np.array([0, 1]), "cpu")
+        rows, words = batch.predictions
+        assert len(rows) == len(words) == 64
+        assert rows[:5].tolist() == batch.real.tolist()
+        assert words[:5].tolist() == [E, F, EOS, F, EOS]
+        assert not rows[5:].any()
+        assert words[5:].eq(IGNORED).all()
 
 
 class TestUpdateRows:
