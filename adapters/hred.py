@@ -48,6 +48,7 @@ class HREDConfig(WordTable, WordStart, NeuralConfig):
     recurrent_dropout: float = 0.2
     decoder_context: Literal["first", "all"] = "first"  # of the code of VHCR
     utterance_vector: Literal["last", "mean"] = "last"  # of the code of VHCR
+    # An option here, a constant of the class in other systems, which mypy does not foresee.
     whole_dialogues: bool = False  # type: ignore[misc]
     clip: float = 1.0
 

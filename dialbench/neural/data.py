@@ -378,9 +378,9 @@ def _sorted_dialogues(data: Encoded, pool_size: int, random: np.random.Generator
     dialogues = random.permutation(len(sizes))
     pool = np.cumsum(sizes[dialogues]) // pool_size
     dialogues = dialogues[np.lexsort((mean_target[dialogues], pool))]
-    place = np.empty_like(dialogues)
-    place[dialogues] = np.arange(len(dialogues))
-    return np.argsort(place[data.dialogues], kind="stable")
+    rank = np.empty_like(dialogues)  # of each dialogue in that order
+    rank[dialogues] = np.arange(len(dialogues))
+    return np.argsort(rank[data.dialogues], kind="stable")
 
 
 def update_rows(
