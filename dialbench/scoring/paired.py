@@ -20,6 +20,8 @@ from dialbench.stats.clusters import Estimate
 from dialbench.stats.compare import Comparison, compare
 
 _SAME = "Compare responses to the same examples in the same order."
+_UNTESTED = "too few parts of the set have a value in both, which tests need"
+_ONE_VALUE = "one value for a training run, with nothing in it that a test could compare"
 
 
 def compared(
@@ -104,6 +106,14 @@ class _Side:
         return self.scores[0].reason
 
     @property
+    def has_parts(self) -> bool:
+        """Whether it is known what responses or dialogues contribute to the values."""
+        return all(
+            any(values is not None for values in (score.per_response, score.parts, score.tally))
+            for score in self.scores
+        )
+
+    @property
     def signatures(self) -> set[str]:
         """Those of the scores."""
         return {score.signature for score in self.scores}
@@ -120,7 +130,7 @@ def _difference(ours: _Side, base: _Side) -> dict[str, Any]:
         result |= {"p": None, "wilcoxon": None}
         result["reason"] = _missing_reason(ours, base)
     elif result["p"] is None:
-        result["reason"] = "too few parts of the set have a value in both, which tests need"
+        result["reason"] = _UNTESTED if ours.has_parts and base.has_parts else _ONE_VALUE
     return result
 
 

@@ -10,7 +10,8 @@ import pytest
 from dialbench.errors import InputError
 from dialbench.metrics import registry
 from dialbench.metrics.settings import MetricSettings
-from dialbench.records import Decoding, Example, Job, Result
+from dialbench.records import Decoding, Example, Job, Result, Score
+from dialbench.reporting.tables.scores import comparison_of
 from dialbench.scoring.evaluation import score_responses
 from dialbench.scoring.paired import compare_results
 from dialbench.scoring.score import score
@@ -53,6 +54,18 @@ def test_a_metric_without_a_value_says_why(long, short):
     actual = compare_results([long], [short])["bleu-2"]
     assert actual["difference"]["value"] is actual["p"] is None
     assert actual["reason"] == long.scores["bleu-2"].reason
+
+
+def test_what_a_training_run_has_one_value_of_is_compared_but_not_tested(long, short):
+    ours, base = (
+        dataclasses.replace(result, scores={"parameters": Score(value, 12, "parameters|v:1")})
+        for result, value in ((long, 1_500_000.0), (short, 2_319_200.0))
+    )
+    compared = compare_results([ours], [base])
+    assert compared["parameters"]["p"] is None
+    table = comparison_of("long", "short", compared)
+    assert table.rows[0].cells["difference"].text == "−819,200"
+    assert table.notes[-1].startswith("Parameters: one value for a training run")
 
 
 def test_several_training_runs_are_compared_by_their_means(long, short):

@@ -18,19 +18,18 @@ def comparison_of(system: str, base: str, compared: Mapping[str, Mapping[str, An
         base: that of the other.
         compared: of each metric what `dialbench.scoring.paired.compared` says.
     """
-    differences = {column_of(name).title: values for name, values in compared.items()}
-    rows = [Row(title, _difference_cells(values)) for title, values in differences.items()]
-    tests = dict.fromkeys(values["test"] for values in differences.values() if values["test"])
-    reasons = (
-        f"{title}: {values['reason']}"
-        for title, values in differences.items()
-        if "reason" in values
-    )
+    differences = [(column_of(name), values) for name, values in compared.items()]
+    rows = [Row(column.title, _difference_cells(column, values)) for column, values in differences]
+    tests = dict.fromkeys(values["test"] for _, values in differences if values["test"])
+    reasons: dict[str, list[str]] = {}
+    for column, values in differences:
+        if "reason" in values:
+            reasons.setdefault(values["reason"], []).append(column.title)
     notes = (
         *([f"p: {'; '.join(tests)}; not corrected for several comparisons."] if tests else []),
         "d: Cohen's d. Better: share of contexts with the greater value, ties counted half.",
         "Needed: dialogues to detect this difference at the 5 % level with a power of 80 %.",
-        *reasons,
+        *(f"{', '.join(titles)}: {reason}" for reason, titles in reasons.items()),
     )
     caption = f"{system} less {base}"
     return Table("compared", caption, _COMPARED, tuple(rows), notes, corner="Metric")
@@ -52,9 +51,12 @@ _COMPARED = tuple(
 )
 
 
-def _difference_cells(compared: Mapping[str, Any]) -> dict[str, Cell]:
+def _difference_cells(column: Column, compared: Mapping[str, Any]) -> dict[str, Cell]:
     cells = {name: _number(value) for name, value in compared.items() if name not in _IN_NOTES}
     p, interval = compared["p"], compared["difference"]["interval"]
+    difference = compared["difference"]["value"]
+    if difference is not None and column.digits == 0:  # a number of things, not a share
+        cells["difference"] = Cell(difference, text=f"{difference:,.0f}".replace("-", MINUS))
     if p is not None and p < _LEAST_P:
         cells["p"] = Cell(p, text=f"≤{_LEAST_P}")
     text = ", ".join(f"{end:+.4f}".replace("-", MINUS) for end in interval or ())
