@@ -29,7 +29,7 @@ WRITTEN = tomllib.loads((ROOT / "docs/metrics.toml").read_text(encoding="utf-8")
 PROJECT = (
     *("CONTRIBUTING.md", "SECURITY.md", "THIRD_PARTY.md", "CHANGELOG.md"),
     *("benchmarks/RESULTS.md", "dialbench/nli/minilm-l6-nli.md"),
-    *("reports/demo-quick/demo.md", "reports/dailydialog-small/dailydialog-small.md"),
+    *sorted(page.relative_to(ROOT).as_posix() for page in ROOT.glob("reports/*/*.md")),
 )
 LINKED = ("README.md", *PROJECT, "LICENSE", "CITATION.cff")
 """Files outside docs/ that the site has; README.md is its first page."""
