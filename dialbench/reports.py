@@ -11,9 +11,11 @@ from dialbench.errors import InputError, UnknownName
 from dialbench.records import Result, Table
 from dialbench.reporting.options import ReportOptions, require_own_table
 from dialbench.running.plan import comparison_key
+from dialbench.store import baselines
 from dialbench.store.layout import Store
 
 if TYPE_CHECKING:
+    from dialbench.reporting.page.conversations import Read
     from dialbench.reporting.pairwise import Pairwise
     from dialbench.reporting.results import Differences
     from dialbench.reporting.tables.rows import SeedGroup
@@ -29,7 +31,7 @@ def report(
     """Tables and plots of finished runs, from what they left; nothing is computed anew.
 
     Args:
-        runs: a runs folder.
+        runs: a runs folder, or a baseline (FILE.json).
         out: where tables and plots go.
         progress: where to show how far it is.
         options: fields of `ReportOptions`.
@@ -44,10 +46,8 @@ def report(
     from dialbench.reporting.report import write
 
     chosen = ReportOptions(**options)
-    store = Store(Path(runs))
-    results = store.require_results()
+    results, read = _finished(runs)
     tables = _tables(results, chosen)
-    read = store.read_responses
     return tables, write(tables, results, Path(out), chosen, read=read, progress=progress)
 
 
@@ -55,7 +55,7 @@ def cite(runs: Path | str = "results/runs", **options: Any) -> str:
     """A paragraph for the methods section of a paper on finished runs, and its BibTeX.
 
     Args:
-        runs: a runs folder.
+        runs: a runs folder, or a baseline (FILE.json).
         options: fields of `ReportOptions`: those rows and columns are described.
 
     Raises:
@@ -64,7 +64,7 @@ def cite(runs: Path | str = "results/runs", **options: Any) -> str:
     """
     from dialbench.reporting.citation import methods
 
-    results = Store(Path(runs)).require_results()
+    results, _ = _finished(runs)
     tables = _tables(results, ReportOptions(**options))
     return methods(tables, list(dict.fromkeys(result.job.system for result in results)))
 
@@ -80,7 +80,7 @@ def compare(
     """How a row of finished runs differs from another one that answered the same contexts.
 
     Args:
-        runs: a runs folder.
+        runs: a runs folder, or a baseline (FILE.json).
         a: the label of a row, or the name of its system.
         b: likewise, the one it is compared with.
         corpus: whose contexts both answered, where there are several.
@@ -88,21 +88,44 @@ def compare(
 
     Returns:
         The differences of `a` less `b` in every metric, over all seeds; and the responses of the
-        first seed of each, None where no metric has values of single responses.
+        first seed of each, None where no metric has values of single responses, as in a baseline.
 
     Raises:
-        InputError: there are no such rows, metric or corpus, or several test sets that both answer.
+        InputError: there are no such rows, metric or corpus, several test sets that both answer, or
+            `by` is of a baseline.
     """
     from dialbench.reporting.pairwise import Pairwise
     from dialbench.reporting.results import Differences
     from dialbench.scoring.paired import compare_results
 
-    store = Store(Path(runs))
-    ours, base = _pair(store.require_results(), a, b, corpus)
+    results, read = _finished(runs)
+    ours, base = _pair(results, a, b, corpus)
     differences = Differences(ours.label, base.label, compare_results(ours.results, base.results))
+    if read is None:
+        if by is not None:
+            hint = "Leave it out, or name the runs."
+            what = "a baseline has no values of single responses"
+            raise InputError(what, where="--by", hint=hint)
+        return differences, None
     first = ours.done[0], base.done[0]
-    responses = store.read_responses(first[0].job), store.read_responses(first[1].job)
+    responses = read(first[0].job), read(first[1].job)
     return differences, Pairwise.of((ours.label, base.label), first, responses, by)
+
+
+def _finished(runs: Path | str) -> tuple[list[Result], Read | None]:
+    """The results of a runs folder or a baseline; and what reads responses, which the latter lacks.
+
+    Raises:
+        InputError: there are none, or an earlier dialbench wrote the baseline.
+        StorageError: a file is damaged.
+    """
+    path = Path(runs)
+    if path.is_file():
+        baseline = baselines.read(path)
+        baseline.require_results(path)
+        return baseline.results(), None
+    store = Store(path)
+    return store.require_results(), store.read_responses
 
 
 def _pair(
@@ -168,7 +191,7 @@ def report_suite(
 
     Args:
         suite: its name or FILE.toml.
-        runs: a runs folder; a suite that counts parameters needs none.
+        runs: a runs folder, or a baseline (FILE.json); a suite that counts parameters needs none.
         corpus: where the suite was run in place of the paper's own corpora.
         out: where tables, and plots of our values, go.
         progress: where to show how far it is.
@@ -189,8 +212,7 @@ def report_suite(
     if isinstance(loaded, CountSuite):
         return reproduction.write_counts(loaded, Path(out), chosen)
     loaded = loaded.on(corpus) if corpus else loaded
-    store = Store(Path(runs))
-    results, read = store.require_results(), store.read_responses
+    results, read = _finished(runs)
     return reproduction.write_comparison(
         loaded, results, Path(out), chosen, read=read, progress=progress
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dialbench.checking.compare import compare
 from dialbench.checking.findings import Comparison
+from dialbench.checking.growth import joined, split_by_run
 from dialbench.checking.snapshot import as_baseline, take_snapshot, to_commit
 from dialbench.errors import InputError
 from dialbench.store import baselines
@@ -18,6 +19,7 @@ def check(
     baseline: Path | str | None = None,
     against: Path | str | None = None,
     update: bool = False,
+    add: bool = False,
     texts_from: Path | str | None = None,
     keep_texts: bool = False,
     seeds: Collection[int] | None = None,
@@ -31,6 +33,8 @@ def check(
         baseline: the file.
         against: another runs folder, which stands for the baseline.
         update: write the baseline anew from the runs, after comparing; it may be missing.
+        add: with `update`: keep what the baseline has and the runs have not, rows as well as
+            seeds, and do not count it as missing.
         texts_from: the local runs folder that the baseline was made from, for the old texts of
             corpora whose licence keeps them out of it.
         keep_texts: with `update`: keep the texts of all corpora in the baseline, because their
@@ -43,7 +47,8 @@ def check(
 
     Raises:
         InputError: neither or both are given to compare with, there are no results, no baseline,
-            none of these seeds in it, or unfinished rows to write one from.
+            none of these seeds in it, unfinished rows to write one from, or rows to keep that an
+            earlier dialbench wrote.
         StorageError: a file is damaged, was changed by hand, or follows a newer schema.
     """
     if (baseline is None) == (against is None):
@@ -59,6 +64,11 @@ def check(
         base = baselines.Baseline(provenance=run.provenance, examples={}, entries=[])
     else:
         base = baselines.read(path)
+    if add:
+        base, others = split_by_run(base, run)
+        if others.entries:
+            others.require_results(path)
+        to_write = joined(others, to_write)
     local = None if texts_from is None else take_snapshot(Path(texts_from))
     comparison = _compared(base, run, local, seeds)
     if update:

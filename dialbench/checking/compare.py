@@ -80,6 +80,8 @@ class _Check:
 
     def _pair(self, row: Row, old: Entry, new: Entry) -> RowReport:
         name, why = _name(row, new), causes.of_entries(old, new)
+        if old.provenance:
+            why += causes.of_provenance(old.provenance, self.new.provenance)
         if old.status != new.status:
             reason = f": {new.reason}" if new.reason else ""
             problem = f"the row is {new.status}, not {old.status}{reason}"

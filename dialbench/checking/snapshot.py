@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.metadata
 import platform
 import shlex
@@ -16,10 +17,16 @@ from dialbench.errors import InputError
 from dialbench.files.unicode import unicode_text
 from dialbench.metrics.system import SYSTEM_METRICS
 from dialbench.records import Result
-from dialbench.store.baselines import Baseline, Entry, Provenance, ResponseFields, examples_key
+from dialbench.store.baselines import (
+    Baseline,
+    Entry,
+    GroupedScore,
+    Provenance,
+    ResponseFields,
+    examples_key,
+)
 from dialbench.store.layout import Store
-from dialbench.store.schema import JobFields
-from dialbench.store.scores import fields_of
+from dialbench.store.schema import JobFields, ProfileFields, to_json_value
 from dialbench.version import __version__
 
 _COMPUTING_LIBRARIES = (
@@ -119,14 +126,27 @@ def _entry(store: Store, result: Result, examples: dict[str, list[str]]) -> Entr
         label=result.label,
         status=result.status,
         reason=result.reason,
+        ranked=result.ranked,
+        notes=list(result.notes),
+        facts=dict(result.facts),
+        curve=to_json_value(result.curve),
+        profile=_profile(result),
         device=answered.device if answered else "",
         circumstances=answered.circumstances if answered else {},
         weights=store.weights(job),
         responses=responses,
         scores={
-            name: fields_of(score) for name, score in result.scores.items() if name not in _CLOCKED
+            name: GroupedScore.of(score, len(responses) if responses else 0)
+            for name, score in result.scores.items()
+            if name not in _CLOCKED
         },
     )
+
+
+def _profile(result: Result) -> ProfileFields | None:
+    if result.profile is None:
+        return None
+    return ProfileFields.model_validate(dataclasses.asdict(result.profile))
 
 
 def _without_texts(entry: Entry) -> Entry:

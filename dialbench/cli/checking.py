@@ -35,6 +35,11 @@ LOG_WIDTH = 120
 )
 @click.option("--update", is_flag=True, help="Write the baseline anew and say which values moved.")
 @click.option(
+    "--add",
+    is_flag=True,
+    help="With --update: keep the baseline's rows and seeds that are not in RUNS.",
+)
+@click.option(
     "--keep-texts",
     is_flag=True,
     help="With --update: the licence of your corpus lets responses stand in the baseline.",
@@ -77,8 +82,9 @@ def check(
     from dialbench.checking.wording import summarise
     from dialbench.text.cleaning import clean
 
-    if options["keep_texts"] and not update:
-        raise click.UsageError("--keep-texts needs --update")
+    for option in ("keep_texts", "add"):
+        if options[option] and not update:
+            raise click.UsageError(f"--{option.replace('_', '-')} needs --update")
     if options["seeds"] and update:
         raise click.UsageError("--update writes every seed: leave --seeds out")
     if against and (update or options["texts_from"]):

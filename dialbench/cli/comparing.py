@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("runs", type=click.Path(path_type=Path))
+@click.argument("runs", metavar="RUNS|FILE.json", type=click.Path(path_type=Path))
 @click.argument("a")
 @click.argument("b")
 @click.option("--corpus", metavar="NAME", help="Corpus that both answered, of several.")
@@ -44,7 +44,8 @@ def compare(
 ) -> None:
     """Compare two rows of finished RUNS, A less B: in every metric, by length, topic and example.
 
-    A and B are labels of rows or names of systems.
+    A and B are labels of rows or names of systems. A baseline that `check` wrote serves as well,
+    without single responses.
     """
     from dialbench import reports
 

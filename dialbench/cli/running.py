@@ -139,8 +139,13 @@ _DEFAULTS: dict[str, Any] = {"jobs": None, "progress": "rich"}
 """What the command line chooses where nothing is said, other than Python."""
 
 
+_finished = click.argument(
+    "runs", metavar="[RUNS|FILE.json]", default="results/runs", type=click.Path(path_type=Path)
+)
+
+
 @click.command()
-@click.argument("runs", default="results/runs", type=click.Path(path_type=Path))
+@_finished
 @declared(ReportOptions)
 @shape_option
 @signatures_option
@@ -175,7 +180,10 @@ def report(
     shape: str | None,
     **options: Any,
 ) -> None:
-    """Write the tables, plots and page of finished RUNS; nothing is computed anew."""
+    """Write the tables, plots and page of finished RUNS; nothing is computed anew.
+
+    A baseline that `check` wrote serves as well, without responses.
+    """
     from dialbench import reports
     from dialbench.human.table import human_table_report
     from dialbench.suites.suite import suite_for
@@ -208,11 +216,14 @@ def report(
 
 
 @click.command()
-@click.argument("runs", default="results/runs", type=click.Path(path_type=Path))
+@_finished
 @declared(ReportOptions, "rows", "columns", "alpha", "correction", "baseline")
 @shape_option
 def cite(runs: Path, shape: str | None, **options: Any) -> None:
-    """Print a paragraph for the methods section of a paper on finished RUNS, and its BibTeX."""
+    """Print a paragraph for the methods section of a paper on finished RUNS, and its BibTeX.
+
+    A baseline that `check` wrote serves as well.
+    """
     from dialbench import reports
 
     print_text(reports.cite(runs, **with_shape(shape, stated(**options))))

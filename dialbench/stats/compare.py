@@ -53,7 +53,7 @@ class Comparison:
         difference: its value less the other's, in the unit of the metric.
         p: two-sided; None where nothing can be tested.
         test: what `p` comes from, in words.
-        dialogues: how many there are.
+        dialogues: how many there are; None where it is not known.
         effect: Cohen's d; None for metrics of a whole set, like all below. They are over the
             contexts in which both systems have a value.
         superiority: share of contexts it does better on (greater value), ties half.
@@ -65,7 +65,7 @@ class Comparison:
     difference: Estimate
     p: float | None
     test: str
-    dialogues: int
+    dialogues: int | None
     effect: Estimate | None = None
     superiority: Estimate | None = None
     wilcoxon: float | None = None
@@ -126,7 +126,7 @@ def compare(
     one, other = ours[0], base[0]
     a, b, of = one.per_response, other.per_response, one.dialogues
     if max(len(ours), len(base)) > 1 or a is None or b is None or of is None:
-        dialogues = 0 if of is None else len(np.unique(of))
+        dialogues = None if of is None else len(np.unique(of))
         return Comparison(_gap_of_means(ours, base), p, name, dialogues)
     same = _of_the_same_responses(one, other)
     return Comparison(

@@ -2,17 +2,18 @@
 
 A baseline holds the cells of every row and seed, the checksums of the trained systems, and of
 every response a hash and its number of words. Texts stand in it only where whoever writes it says
-that they may. A checksum over the content, digit by digit as written, tells a file that was
-changed by hand from numbers that moved.
+that they may. Besides it holds what a report needs, so that tables, plots, and tests over
+training runs can be made of it where the runs are not at hand. A checksum over the content, digit
+by digit as written, tells a file that was changed by hand from numbers that moved.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -20,20 +21,26 @@ from dialbench.errors import InputError, StorageError
 from dialbench.files.atomic import atomic_write, storage_errors
 from dialbench.files.lines import read_file
 from dialbench.files.loads import loads
-from dialbench.records import Job, Responses, fingerprint_of
+from dialbench.records import Job, Responses, Result, Score, fingerprint_of
 from dialbench.store.schema import (
-    JobFields,
     Part,
+    ProfileFields,
     Record,
+    ResultFields,
     ScoreFields,
-    Status,
     current_name,
     damage_error,
     read_record,
 )
+from dialbench.store.scores import fields_of, score_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 HASH_DIGITS = 12
 """Hex digits of a response's hash: two texts share one by chance once in 3e14."""
+_SCHEMA_WITH_RESULTS = 2
 _RESTORE_HINT = "Restore it from version control, or delete it and write it anew with --update."
 
 
@@ -104,33 +111,81 @@ class ResponseFields(Part):
         return len(self.sha256.split())
 
 
-class Entry(Part):
+class GroupedScore(ScoreFields):
+    """A score with what groups of dialogues contribute to it, which tests over runs need.
+
+    Attributes:
+        sizes: the number of responses in each group, between blanks; empty if none is known.
+        parts, joint: as of `Score`, between blanks.
+    """
+
+    sizes: str = ""
+    parts: str = ""
+    joint: str = ""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        sizes, parts, _ = self._arrays()
+        if len(sizes) != len(parts) or not (sizes > 0).all():
+            raise ValueError("sizes and parts are not of the same groups")
+        return self
+
+    @classmethod
+    def of(cls, score: Score, responses: int) -> Self:
+        """The fields of a score over a set of so many responses."""
+        fields = fields_of(score).model_dump()
+        if score.parts is None or score.shares is None:
+            return cls(**fields)
+        sizes = (round(share * responses) for share in score.shares.tolist())
+        parts, joint = (
+            () if array is None else array.tolist() for array in (score.parts, score.joint)
+        )
+        return cls(**fields, sizes=_joined(sizes), parts=_joined(parts), joint=_joined(joint))
+
+    def score(self) -> Score:
+        """The score, without values of single responses and without counts."""
+        sizes, parts, joint = self._arrays()
+        groups = {"parts": parts, "shares": sizes / sizes.sum()} if len(sizes) else {}
+        return score_of(self, **groups, joint=joint if len(joint) else None)
+
+    def _arrays(self) -> list[NDArray[np.float64]]:
+        import numpy as np
+
+        texts = (self.sizes, self.parts, self.joint)
+        return [np.array([float(number) for number in text.split()]) for text in texts]
+
+
+class Entry(ResultFields):
     """One job: a row of the table under one seed.
 
     Attributes:
         device: on which it answered; empty if it did not.
         circumstances: number format, threads, batch size.
         weights: checksum of each file of the trained system.
+        provenance: where the row comes from, if not from where the baseline does.
     """
 
-    job: JobFields
-    label: str
-    status: Status
-    reason: str = ""
     device: str = ""
     circumstances: dict[str, Any] = Field(default_factory=dict)
     weights: dict[str, str] = Field(default_factory=dict)
     responses: ResponseFields | None = None
-    scores: dict[str, ScoreFields] = Field(default_factory=dict)
+    scores: dict[str, GroupedScore] = Field(default_factory=dict)
+    profile: ProfileFields | None = None
+    provenance: Provenance | None = None
 
     @field_validator("scores")
     @classmethod
-    def _by_current_names(cls, scores: dict[str, ScoreFields]) -> dict[str, ScoreFields]:
+    def _by_current_names(cls, scores: dict[str, GroupedScore]) -> dict[str, GroupedScore]:
         return {current_name(name, score.signature): score for name, score in scores.items()}
 
     def as_job(self) -> Job:
         """The job, with its fingerprint."""
         return self.job.job()
+
+    def as_result(self) -> Result:
+        """The result of the job, as far as a baseline keeps it."""
+        scores = {name: score.score() for name, score in self.scores.items()}
+        return self.result(scores, self.profile.profile() if self.profile else None)
 
 
 class Baseline(Record):
@@ -149,6 +204,21 @@ class Baseline(Record):
                 if len(list(entry.responses.stored())) != len(ids):
                     raise ValueError("there is not one response for every example")
         return self
+
+    def results(self) -> list[Result]:
+        """The results of all entries, in their order; see `require_results`."""
+        return [entry.as_result() for entry in self.entries]
+
+    def require_results(self, path: Path) -> None:
+        """Checks that the file, at this path, has all that tables and plots take from results.
+
+        Raises:
+            InputError: an earlier dialbench wrote it, which kept too little.
+        """
+        if self.schema_version < _SCHEMA_WITH_RESULTS:
+            what = "an earlier dialbench wrote it, which kept too little of each row"
+            hint = "Write it anew from its runs: dialbench check RUNS --baseline FILE.json --update"
+            raise InputError(what, where=str(path), hint=hint)
 
     def responses_of(self, entry: Entry) -> dict[str, StoredResponse]:
         """The responses of an entry by the id of their example, in test order."""
@@ -208,6 +278,11 @@ def _checksum(data: bytes) -> str:
     value = loads(data, parse_float=lambda text: ["float", text])
     value.pop("checksum", None)
     return fingerprint_of(value)
+
+
+def _joined(numbers: Iterable[float]) -> str:
+    # All digits, so that what is computed of them is what the runs gave.
+    return " ".join(f"{number}" for number in numbers)
 
 
 def _hash(text: str) -> str:

@@ -37,6 +37,7 @@ from dialbench.store.schema import (
     Status,
     TrainedRecord,
     damage_error,
+    job_order,
     read_record,
     to_json_value,
     write_record,
@@ -339,7 +340,7 @@ class Store:
         path = self._job_folder(job) / _PROFILE
         if not path.exists():
             return None
-        return Profile(**read_record(path, ProfileRecord).model_dump(exclude={"schema_version"}))
+        return read_record(path, ProfileRecord).profile()
 
     # Everything
 
@@ -386,25 +387,13 @@ class Store:
             if scoring is None
             else score_files.folder_of(parent, scoring)
         )
-        return Result(
-            job=job,
-            status=record.status,
-            scores=(score_files.read(folder) if folder else None) or {},
-            label=record.label,
-            ranked=record.ranked,
-            reason=record.reason,
-            notes=tuple(record.notes),
-            facts=record.facts,
-            curve=[
-                {key: score_files.float_or_nan(v) for key, v in row.items()} for row in record.curve
-            ],
-            profile=self.profile(job),
-        )
+        scores = (score_files.read(folder) if folder else None) or {}
+        return record.result(scores, self.profile(job))
 
     def _records(self) -> list[JobRecord]:
         paths = self.root.glob(f"answers/[!.]*/{_JOB}")
         records = [_read_job_record(path) for path in paths]
-        return sorted(records, key=lambda record: _sort_key(record.job.job()))
+        return sorted(records, key=lambda record: job_order(record.job.job()))
 
     def _trained_folder(self, job: Job) -> Path:
         name = _slug(f"{job.system}-{job.corpus}-s{job.seed}", job.training_fingerprint)
@@ -431,10 +420,6 @@ def _read_job_record(path: Path) -> JobRecord:
     if fingerprint != record.fingerprint:
         raise damage_error(path, "the job does not match its fingerprint")
     return record
-
-
-def _sort_key(job: Job) -> tuple[str, str, int, str, str]:
-    return job.system, job.corpus, job.seed, str(job.decoding), job.fingerprint
 
 
 def _read_start(work: Path) -> str:

@@ -16,9 +16,10 @@ from dialbench.files.lines import read_file
 from dialbench.files.loads import loads
 from dialbench.files.unicode import unicode_text
 from dialbench.files.validation import first_fault
-from dialbench.records import Decoding, Job
+from dialbench.records import Decoding, Job, Profile, Result, Score
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""Of all files. From 2 on a baseline holds what a report needs; nothing else has changed."""
 Status = Literal["started", "done", "failed", "interrupted"]
 
 
@@ -55,6 +56,11 @@ class JobFields(Part):
     def job(self) -> Job:
         """The job these fields describe."""
         return Job(**{**self.model_dump(), "decoding": Decoding.parse(self.decoding, where="job")})
+
+
+def job_order(job: Job) -> tuple[str, str, int, str, str]:
+    """The place of a job among others: by system, corpus, seed and decoding."""
+    return job.system, job.corpus, job.seed, str(job.decoding), job.fingerprint
 
 
 class _Versioned(BaseModel):
@@ -99,10 +105,9 @@ class ResponsesRecord(Part):
     complete: bool = True
 
 
-class JobRecord(Record):
-    """`job.json`: one job, how it went, and what is known of its system."""
+class ResultFields(Part):
+    """How a job went, and what is known of its system."""
 
-    fingerprint: str
     job: JobFields
     status: Status
     reason: str = ""
@@ -111,16 +116,45 @@ class JobRecord(Record):
     notes: list[str] = []
     facts: dict[str, Any] = {}
     curve: list[dict[str, float | None]] = []
+
+    def result(self, scores: Mapping[str, Score], profile: Profile | None) -> Result:
+        """The result of the job, with its scores and its profile."""
+        return Result(
+            job=self.job.job(),
+            status=self.status,
+            scores=scores,
+            label=self.label,
+            ranked=self.ranked,
+            reason=self.reason,
+            notes=tuple(self.notes),
+            facts=self.facts,
+            curve=[{key: float_or_nan(v) for key, v in epoch.items()} for epoch in self.curve],
+            profile=profile,
+        )
+
+
+class JobRecord(Record, ResultFields):
+    """`job.json`: one job."""
+
+    fingerprint: str
     answered: ResponsesRecord | None = None
 
 
-class ProfileRecord(Record):
-    """`profile.json`: the `Profile` of the responses of one job."""
+class ProfileFields(Part):
+    """The `Profile` of the responses of one job."""
 
     lengths: list[NonNegativeInt]
     reference_lengths: list[NonNegativeInt]
     rarefied: dict[PositiveInt, list[tuple[PositiveInt, float]]]
     tokenizer: str = "default"
+
+    def profile(self) -> Profile:
+        """The profile these fields describe."""
+        return Profile(**self.model_dump(include=set(ProfileFields.model_fields)))
+
+
+class ProfileRecord(Record, ProfileFields):
+    """`profile.json`."""
 
 
 class ScoreFields(Part):
@@ -204,6 +238,11 @@ def damage_error(
 ) -> StorageError:
     """The error for a file of the store that is not as it was written."""
     return StorageError(f"is damaged ({what})", where=str(path), hint=hint)
+
+
+def float_or_nan(value: float | None) -> float:
+    """A number of a JSON file, where null stands for NaN."""
+    return math.nan if value is None else value
 
 
 def to_json_value(value: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +21,7 @@ from dialbench.store.schema import (
     TallyFields,
     current_name,
     damage_error,
+    float_or_nan,
     read_record,
     to_json_value,
     write_record,
@@ -104,7 +104,11 @@ def read(folder: Path) -> dict[str, Score] | None:
 
 def _scores(record: ScoresRecord, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Score]:
     return {
-        current_name(name, fields.signature): _score(name, fields, arrays, record.tallies.get(name))
+        current_name(name, fields.signature): score_of(
+            fields,
+            **{kind: arrays.get(f"{kind}/{name}") for kind in _KINDS},
+            tally=_tally(name, record.tallies[name], arrays) if name in record.tallies else None,
+        )
         for name, fields in record.scores.items()
     }
 
@@ -129,6 +133,19 @@ def fields_of(score: Score) -> ScoreFields:
         signature=score.signature,
         interval=None if score.interval is None else tuple(to_json_value(score.interval)),
         reason=to_json_value(score.reason),
+    )
+
+
+def score_of(fields: ScoreFields, **further: Any) -> Score:
+    """The score that stands in a file; `further` are its arrays and its tally."""
+    low_high = fields.interval
+    return Score(
+        value=float_or_nan(fields.value),
+        n=fields.n,
+        signature=fields.signature,
+        interval=low_high and (float_or_nan(low_high[0]), float_or_nan(low_high[1])),
+        reason=fields.reason,
+        **further,
     )
 
 
@@ -173,34 +190,6 @@ def _tally(name: str, fields: TallyFields, arrays: Mapping[str, NDArray[Any]]) -
         tuple(arrays[f"owners-{kind}/{name}"] for kind in kinds),
         fields.parameters,
     )
-
-
-def _score(
-    name: str,
-    fields: ScoreFields,
-    arrays: Mapping[str, NDArray[Any]],
-    tally: TallyFields | None,
-) -> Score:
-    low_high = fields.interval
-    interval = low_high and (float_or_nan(low_high[0]), float_or_nan(low_high[1]))
-    return Score(
-        value=float_or_nan(fields.value),
-        n=fields.n,
-        signature=fields.signature,
-        per_response=arrays.get(f"per_response/{name}"),
-        dialogues=arrays.get(f"dialogues/{name}"),
-        parts=arrays.get(f"parts/{name}"),
-        shares=arrays.get(f"shares/{name}"),
-        joint=arrays.get(f"joint/{name}"),
-        tally=None if tally is None else _tally(name, tally, arrays),
-        interval=interval,
-        reason=fields.reason,
-    )
-
-
-def float_or_nan(value: float | None) -> float:
-    """A number of a JSON file, where null stands for NaN."""
-    return math.nan if value is None else value
 
 
 def _as_contiguous(array: NDArray[Any]) -> NDArray[Any]:

@@ -8,18 +8,25 @@ from typing import Any
 import pytest
 
 from dialbench.records import Decoding, Example, Job, Responses
-from dialbench.store.baselines import Baseline, Entry, Provenance, ResponseFields, examples_key
-from dialbench.store.schema import JobFields, ScoreFields
+from dialbench.store.baselines import (
+    Baseline,
+    Entry,
+    GroupedScore,
+    Provenance,
+    ResponseFields,
+    examples_key,
+)
+from dialbench.store.schema import JobFields
 
 VERSIONS = {"dialbench": "0.1.0", "python": "3.11.7", "torch": "2.6.0"}
 CPU = {"device": "cpu (x86_64)", "dtype": "float32", "threads": 1, "torch": "2.6.0"}
 IDS = ("d-1", "d-2", "d-3")
 
 
-def _scores(values: Mapping[str, Any]) -> dict[str, ScoreFields]:
+def _scores(values: Mapping[str, Any]) -> dict[str, GroupedScore]:
     plain = {"n": 3, "interval": None, "reason": ""}
     return {
-        name: ScoreFields(
+        name: GroupedScore(
             **{**plain, "signature": f"{name}|v:1"}
             | (value if isinstance(value, dict) else {"value": value})
         )

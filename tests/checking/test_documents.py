@@ -58,7 +58,7 @@ def test_every_command_can_be_given(arguments: list[str]) -> None:
 
 
 def test_there_are_commands_in_all_three() -> None:
-    assert sum(arguments[0] == "check" for arguments in commands()) == 7
+    assert sum(arguments[0] == "check" for arguments in commands()) == 8
 
 
 MINE = """

@@ -11,8 +11,15 @@ import pytest
 from dialbench.errors import DialbenchError, InputError, StorageError
 from dialbench.records import Example, Job, Responses
 from dialbench.store import baselines
-from dialbench.store.baselines import Baseline, Entry, Provenance, ResponseFields, StoredResponse
-from dialbench.store.schema import JobFields, ScoreFields
+from dialbench.store.baselines import (
+    Baseline,
+    Entry,
+    GroupedScore,
+    Provenance,
+    ResponseFields,
+    StoredResponse,
+)
+from dialbench.store.schema import JobFields
 
 
 @pytest.fixture
@@ -20,7 +27,7 @@ def baseline(job: Job) -> Baseline:
     examples = [Example("d-1", "d", ("hello",), ()), Example("d-2", "d", ("hi",), ())]
     given = Responses(job, examples, ("how are you", ""), 1.0, "cpu")
     key = baselines.examples_key(["d-1", "d-2"])
-    score = ScoreFields(
+    score = GroupedScore(
         value=0.1 + 0.2, n=2, signature="s", interval=(1e-07, 1.5), reason=""
     )  # 0.30000000000000004: other last digits stand for the same float
     entry = Entry(

@@ -208,7 +208,7 @@ def test_responses_come_back(store: Store, job: Job) -> None:
         responses(job), texts=["yes", "no"], examples=list(responses(job).examples)
     )
     record = json.loads(only(store.root, "job.json").read_text())
-    assert record["schema_version"] == 1
+    assert record["schema_version"] == 2
     assert record["answered"]["circumstances"] == {"batch_size": 32, "threads": 2}
 
 
@@ -492,7 +492,7 @@ def test_files_of_a_newer_dialbench_are_left_alone(store: Store, job: Job) -> No
     path = only(store.root, "job.json")
     change(path, schema_version=99, wonderful="field")
     for read in (store.jobs, store.results, lambda: store.status(job)):
-        with pytest.raises(StorageError, match="follows schema 99; this dialbench reads up to 1"):
+        with pytest.raises(StorageError, match="follows schema 99; this dialbench reads up to 2"):
             read()
     assert json.loads(path.read_text())["wonderful"] == "field"
 
