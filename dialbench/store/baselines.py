@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
 HASH_DIGITS = 12
 """Hex digits of a response's hash: two texts share one by chance once in 3e14."""
 _SCHEMA_WITH_RESULTS = 2
+_NUMBER = r"(?:-?\d[\d.eE+-]*|null)"
+_NUMBERS = re.compile(rf"\[\n\s*{_NUMBER}(?:,\n\s*{_NUMBER})*\n\s*\]")
+"""A list of numbers as `json.dumps` lays it out."""
 _RESTORE_HINT = "Restore it from version control, or delete it and write it anew with --update."
 
 
@@ -269,7 +273,10 @@ def examples_key(ids: list[str]) -> str:
 
 
 def _to_json(value: Mapping[str, Any]) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    text = json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    # A line a number would be a diff that nobody reads. No text of the file is changed by this,
+    # since a line end in a text is written as \\n.
+    return _NUMBERS.sub(lambda found: " ".join(found[0].split()), text)
 
 
 def _checksum(data: bytes) -> str:

@@ -19,7 +19,7 @@ from dialbench.store.baselines import (
     ResponseFields,
     StoredResponse,
 )
-from dialbench.store.schema import JobFields
+from dialbench.store.schema import JobFields, ProfileFields
 
 
 @pytest.fixture
@@ -75,6 +75,23 @@ def test_how_the_file_is_laid_out_does_not_count(path: Path) -> None:
     assert baselines.read(path) == before
     path.write_text(json.dumps(json.loads(text), sort_keys=True))
     assert baselines.read(path) == before
+
+
+def test_a_list_of_numbers_takes_one_line_and_texts_stay_as_they_are(
+    tmp_path: Path, job: Job, baseline: Baseline
+) -> None:
+    texts = ("[ 1, 2 ]", "[\n 1,\n 2\n]")
+    examples = [Example("d-1", "d", ("hello",), ()), Example("d-2", "d", ("hi",), ())]
+    given = ResponseFields.of(Responses(job, examples, texts, 1.0, "cpu"), "k")
+    profile = ProfileFields(lengths=[0, 12], reference_lengths=[3], rarefied={2: [(5, 0.25)]})
+    fields = {"responses": given, "profile": profile, "curve": [{"epoch": 1.0, "loss": None}]}
+    entry = baseline.entries[0].model_copy(update=fields)
+    held = {"entries": [entry], "examples": {"k": ["d-1", "d-2"]}}
+    baselines.write(tmp_path / "b.json", baseline.model_copy(update=held))
+    assert baselines.read(tmp_path / "b.json").entries == [entry]
+    written = (tmp_path / "b.json").read_text()
+    assert '"lengths": [ 0, 12 ]' in written
+    assert "[ 5, 0.25 ]" in written
 
 
 def changed(path: Path, **fields: Any) -> None:
