@@ -117,6 +117,24 @@ def test_what_is_wrong_is_told_in_one_line(path: Path, fields: dict[str, Any], t
     assert "\n" not in caught.value.message
 
 
+@pytest.mark.parametrize(
+    "groups",
+    [
+        {"sizes": "3 4"},
+        {"sizes": "3 4", "parts": "0.5"},
+        {"sizes": "0", "parts": "1"},
+        {"sizes": "3 x", "parts": "1 1"},
+        {"joint": "one"},
+    ],
+)
+def test_groups_that_are_none_are_told_in_one_line(path: Path, groups: dict[str, str]) -> None:
+    value = json.loads(path.read_text())
+    value["entries"][0]["scores"]["bleu-1"] |= groups
+    path.write_text(json.dumps(value))
+    with pytest.raises(StorageError, match=r"is damaged \(entries"):
+        baselines.read(path)
+
+
 @pytest.mark.parametrize("data", [b"", b"{", b"\xff\xfe", b"[]", b"<<<<<<< ours"])
 def test_files_that_are_no_baseline(path: Path, data: bytes) -> None:
     path.write_bytes(data)
