@@ -86,6 +86,15 @@ def test_what_is_missing_stays_visible_with_its_reason(suite, result, score):
     assert table.rows[0].cells["ue-raw:printed"].value == 0.085
 
 
+def test_what_holds_for_several_columns_is_said_once(suite, result, score):
+    columns = tuple(c.model_copy(update={"note": "of another tokeniser"}) for c in suite.columns)
+    suite = suite.model_copy(update={"columns": columns})
+    rows = {"Alt": [result("Alt", {"dist-1": score(0.04), "dist-2": score(0.1)})]}
+    notes = compare_with_paper(suite, suite.groups[0], rows, {}, Rules(0.05)).table.notes
+    (note,) = (note for note in notes if "another tokeniser" in note)
+    assert note == f"{', '.join(column.heading for column in columns)}: of another tokeniser."
+
+
 def test_agreement_stands_below_the_rows(compare_values):
     # Dist-1, ours Alt > Seq_1 > Full as printed; Dist-2 the other way round.
     tau, stars = compare_values(OURS).rows[4:]

@@ -300,13 +300,21 @@ def _paper_notes(
             f"{STARS}: of the differences from the best of a column that the paper stars, "
             "those with the same sign in ours."
         )
-    for column in suite.columns:
-        for text in (column.absent and f"no value of ours ({column.absent})", column.note):
-            if text:
-                yield f"{column.heading}: {text}."
+    yield from _column_notes(suite)
     for row in rows:
         yield from _row_notes(row, missing)
     yield from suite.notes
+
+
+def _column_notes(suite: Suite) -> Iterator[str]:
+    """What is to be known of columns; what holds for several is said once."""
+    headings: dict[str, list[str]] = {}
+    for column in suite.columns:
+        for text in (column.absent and f"no value of ours ({column.absent})", column.note):
+            if text:
+                headings.setdefault(text, []).append(column.heading)
+    for text, names in headings.items():
+        yield f"{', '.join(names)}: {text}."
 
 
 def _setting_notes(group: Group, presets: Set[str]) -> Iterator[str]:
