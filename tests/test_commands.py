@@ -114,6 +114,9 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder / "my-chats.jsonl",
         [{"id": str(i), "turns": [*CONTEXTS, *RESPONSES]} for i in range(30)],
     )
+    (folder / "results").mkdir()
+    for file in (ROOT / "results").glob("dvs2s-small.*"):
+        shutil.copy(file, folder / "results")
     (echo,) = (block for _, block in blocks(ROOT / "README.md") if "class Echo" in block)
     (folder / "echo.py").write_text(echo, encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
+from typing import Literal
 
 from dialbench.checking.compare import compare
 from dialbench.checking.findings import Comparison
@@ -18,8 +19,7 @@ def check(
     *,
     baseline: Path | str | None = None,
     against: Path | str | None = None,
-    update: bool = False,
-    add: bool = False,
+    update: bool | Literal["add"] = False,
     texts_from: Path | str | None = None,
     keep_texts: bool = False,
     seeds: Collection[int] | None = None,
@@ -32,9 +32,9 @@ def check(
         runs: a runs folder.
         baseline: the file.
         against: another runs folder, which stands for the baseline.
-        update: write the baseline anew from the runs, after comparing; it may be missing.
-        add: with `update`: keep what the baseline has and the runs have not, rows as well as
-            seeds, and do not count it as missing.
+        update: write the baseline anew from the runs, after comparing; it may be missing. "add"
+            keeps what it has and the runs have not, rows as well as seeds, and does not count
+            that as missing.
         texts_from: the local runs folder that the baseline was made from, for the old texts of
             corpora whose licence keeps them out of it.
         keep_texts: with `update`: keep the texts of all corpora in the baseline, because their
@@ -64,7 +64,7 @@ def check(
         base = baselines.Baseline(provenance=run.provenance, examples={}, entries=[])
     else:
         base = baselines.read(path)
-    if add:
+    if update == "add":
         base, others = split_by_run(base, run)
         if others.entries:
             others.require_results(path)

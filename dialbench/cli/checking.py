@@ -82,14 +82,17 @@ def check(
     from dialbench.checking.wording import summarise
     from dialbench.text.cleaning import clean
 
-    for option in ("keep_texts", "add"):
-        if options[option] and not update:
-            raise click.UsageError(f"--{option.replace('_', '-')} needs --update")
+    add = options.pop("add")
+    for option, given in (("--keep-texts", options["keep_texts"]), ("--add", add)):
+        if given and not update:
+            raise click.UsageError(f"{option} needs --update")
     if options["seeds"] and update:
         raise click.UsageError("--update writes every seed: leave --seeds out")
     if against and (update or options["texts_from"]):
         raise click.UsageError("--update and --texts-from are of a baseline: leave --against out")
-    comparison = compare(runs, baseline=baseline, against=against, update=update, **options)
+    comparison = compare(
+        runs, baseline=baseline, against=against, update="add" if add else update, **options
+    )
     title, console = str(against or baseline), Console(soft_wrap=True)
     if not console.is_terminal:
         console.width = LOG_WIDTH

@@ -108,11 +108,11 @@ def test_rows_and_seeds_are_added(whole: Path, tmp_path: Path) -> None:
     parts = (("rich,copy-reference", (3,)), ("plain", (1, 2, 3)), ("rich", (1, 2)))
     for number, (models, seeds) in enumerate(parts):
         part = respond(tmp_path / str(number), models, seeds)
-        outcome = dialbench.check(part, baseline=grown, update=True, add=True)
+        outcome = dialbench.check(part, baseline=grown, update="add")
         # What is not there is not missing.
         assert {row.problems for row in outcome.rows} == {("the row was added",)}
     last = respond(tmp_path / "last", "copy-reference", (1, 2))
-    dialbench.check(last, baseline=grown, update=True, add=True)
+    dialbench.check(last, baseline=grown, update="add")
     actual, expected = baselines.read(grown), baselines.read(whole)
     assert [e.model_copy(update={"provenance": None}) for e in actual.entries] == expected.entries
     assert actual.examples == expected.examples
@@ -134,7 +134,7 @@ def test_added_rows_replace_their_like_and_the_others_say_where_they_come_from(
     path = tmp_path / "base.json"
     baselines.write(path, before.model_copy(update={"entries": spoilt, "provenance": former}))
     part = respond(tmp_path / "part", "rich,plain", (2,))
-    assert dialbench.check(part, baseline=path, update=True, add=True).ok
+    assert dialbench.check(part, baseline=path, update="add").ok
     for entry in baselines.read(path).entries:
         again = entry.job.seed == 2 and entry.job.system != "copy-reference"
         assert (entry.label == "former") == (entry.job.seed == 2 and not again)
@@ -161,7 +161,7 @@ def test_a_baseline_of_an_earlier_version_is_checked_but_makes_no_report(
         reports.report(path, out=tmp_path / "reports")
     part = respond(tmp_path / "part", "rich", (2,))
     with pytest.raises(InputError, match="kept too little"):
-        dialbench.check(part, baseline=path, update=True, add=True)
+        dialbench.check(part, baseline=path, update="add")
     assert baselines.read(path).schema_version == 1
 
 
