@@ -139,14 +139,13 @@ def test_added_rows_replace_their_like_and_the_others_say_where_they_come_from(
         again = entry.job.seed == 2 and entry.job.system != "copy-reference"
         assert (entry.label == "former") == (entry.job.seed == 2 and not again)
         assert entry.provenance == (None if again else former)
-    # The commit of a kept row is told where it moved, and that of the file elsewhere.
-    (score,) = (e.scores["mtld"] for e in before.entries[:1])
-    entries = baselines.read(path).entries
+    # Where a kept row moves, its own commit is told.
+    held = baselines.read(path)
+    kept, *others = held.entries
+    score = kept.scores["mtld"]
     moved = score.model_copy(update={"value": (score.value or 0) + 1})
-    first = entries[0].model_copy(update={"scores": {**entries[0].scores, "mtld": moved}})
-    baselines.write(
-        path, baselines.read(path).model_copy(update={"entries": [first, *entries[1:]]})
-    )
+    kept = kept.model_copy(update={"scores": {**kept.scores, "mtld": moved}})
+    baselines.write(path, held.model_copy(update={"entries": [kept, *others]}))
     (row,) = dialbench.check(runs, baseline=path).failing
     assert "c0ffee" in {cause.old for cause in row.causes}
 
