@@ -55,7 +55,7 @@ def write_comparison(
         out: the folder for tables, and plots of our values.
         options: formats, marks, and whether the paper's values stand beside ours.
         plan: what was run, whose preset and plug-ins count; None looks the preset up by its name in
-            the results.
+            the results, the suite's own first.
         read: reads the responses of a job; without it plots and page have none.
         progress: as of `report.write`.
 
@@ -154,9 +154,14 @@ class _RowSorter:
     def _has_planned_options(self, job: Job, system: System, row: SuiteRow) -> bool:
         """Whether it was trained with the options that would be planned today."""
         try:
-            preset = self.preset or load_preset(job.preset)
+            preset = self.preset or self._preset_called(job.preset)
         except UnknownName:  # a file of the user's own, which may be gone
             return True
         planned = training_settings(system, preset_for_row(preset, self.group, row))
         trained = {key: job.training.get(key) for key in planned}
         return fingerprint_of(trained) == fingerprint_of(planned)
+
+    def _preset_called(self, name: str) -> Preset:
+        """The suite's own preset if it has that name, which may be a file that is called so."""
+        of_suite = load_preset(self.suite.preset, where=f"{self.suite.name}:preset")
+        return of_suite if of_suite.name == name else load_preset(name)

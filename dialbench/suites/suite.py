@@ -115,7 +115,8 @@ class RunnableSuite(_Part):
         name: as for `--suite`.
         summary: one line for people; the table's caption.
         paper, table: the printed table.
-        preset, seeds, context_turns: the defaults of a run.
+        preset, seeds, context_turns: the defaults of a run. A preset's file is looked for beside
+            the suite's, so that published numbers keep the settings that made them.
         denominator: what Distinct divides by; None: tokens, within one response n-grams.
         tokenizer: of responses and references.
         notes: notes under the table.
@@ -301,6 +302,8 @@ def suite_for(paper: str, number: str) -> str:
 def _read(name: str, where: str) -> _File:
     value = toml.find(_PACKAGE, "suite", name, where=where)
     file = name if name.endswith(".toml") else f"{name}.toml"
+    if (preset := str(value.get("preset", ""))).endswith(".toml"):
+        value["preset"] = str(Path(file).parent / preset)
     base = value.pop("extends", None)
     if base is None:
         return _File(file, value)

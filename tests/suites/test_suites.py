@@ -206,6 +206,16 @@ def test_what_a_file_says_itself_replaces_what_it_continues(write_more) -> None:
     assert suite.columns[-1].metric == "ead-1"
 
 
+def test_a_presets_file_is_looked_for_beside_the_suites(write_more, monkeypatch, tmp_path) -> None:
+    path = write_more('"mine too"', '"mine too"\npreset = "former/small.toml"')
+    (Path(path).parent / "former").mkdir()
+    (Path(path).parent / "former" / "small.toml").write_text("summary = 'as it was'\nseeds = [1]\n")
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(elsewhere)
+    preset = presets.load(load(path).preset)
+    assert (preset.name, preset.summary) == ("small", "as it was")
+
+
 FAULTS_OF_MORE = {
     "unknown suite": (
         '"paraformer-4"',
