@@ -163,5 +163,5 @@ class _RowSorter:
 
     def _preset_called(self, name: str) -> Preset:
         """The suite's own preset if it has that name, which may be a file that is called so."""
-        of_suite = load_preset(self.suite.preset, where=f"{self.suite.name}:preset")
+        of_suite = load_preset(self.suite.preset)
         return of_suite if of_suite.name == name else load_preset(name)

@@ -16,6 +16,7 @@ from dialbench.files.unicode import unicode_text
 from dialbench.metrics import registry
 from dialbench.metrics.system import SYSTEM_METRICS
 from dialbench.papers.tables import ParameterTable, PrintedTable, TopicTable, load_table
+from dialbench.presets.preset import load as load_preset
 from dialbench.records import Decoding
 
 
@@ -325,6 +326,8 @@ def _load_as(file: _File, kind: type[_Kind]) -> _Kind:
     value = {**file.value, "name": unicode_text(Path(file.name).stem)}
     suite = toml.check(value, kind, where=file.name, location=file.location)
     suite.printed_table()
+    if isinstance(suite, RunnableSuite):
+        load_preset(suite.preset, where=f"{file.name}:preset")
     return suite
 
 

@@ -238,6 +238,16 @@ FAULTS_OF_MORE = {
         '"mine too"\ntable = "5"',
         "more.toml:extends.row[0].printed: unknown printed row",
     ),
+    "a preset's file that is not there": (
+        '"mine too"',
+        '"mine too"\npreset = "gone.toml"',
+        "more.toml:preset: the preset",
+    ),
+    "an unknown preset": (
+        '"mine too"',
+        '"mine too"\npreset = "quik"',
+        "more.toml:preset: unknown preset 'quik'. Did you mean 'quick'?",
+    ),
     "twice": ('"My system"', '"Alt"', "more.toml:row: 'Alt' occurs twice"),
 }
 
