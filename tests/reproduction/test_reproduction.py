@@ -280,6 +280,21 @@ def test_a_preset_of_ones_own_may_bear_the_name_of_ours(tmp_path: Path) -> None:
     assert outcome.tables[0].rows[0].status == "done"
 
 
+def test_a_suites_own_preset_finds_its_rows_again(tmp_path: Path) -> None:
+    """A report has no plan; the preset of ours by that name plans other options."""
+    suite, runs = tmp_path / "mine.toml", tmp_path / "runs"
+    text = MINE.replace('"parrot"', '"retrieval"', 1)
+    suite.write_text(f'preset = "quick.toml"\n{text}')
+    (tmp_path / "quick.toml").write_text(TINY + "last_turn = 2.0\n")
+    request = Request.of_suite(str(suite), plugins=(PLUGINS,), limit_test=4)
+    run(request, out=runs, device="cpu", formats=())
+    (table,), _ = report_suite(str(suite), runs, out=tmp_path, formats=())
+    assert table.rows[0].status == "done"
+    suite.write_text(f'preset = "quick"\n{text}')
+    (table,), _ = report_suite(str(suite), runs, out=tmp_path, formats=())
+    assert table.rows[0].status == "not run"
+
+
 def test_without_any_row_there_is_nothing_to_run(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(MINE)
