@@ -3,18 +3,21 @@
 Baseline "CVAE" of the DVS2S paper after Zhao et al., without the topics, profiles and dialogue
 acts of its code (docs/systems.md). A bidirectional GRU reads each utterance, and a second GRU their
 vectors, each with a flag for who spoke. [c; z] starts a decoder without attention and predicts
-the bag of the response's words. Posterior q(z | c, x) and prior p(z | c) are small: one linear
+the bag of the response's words. As in HRED the decoder may read c beside every word
+(`decoder_context=all`), and an utterance be known by the mean of its encoder's outputs
+(`utterance_vector=mean`). Posterior q(z | c, x) and prior p(z | c) are small: one linear
 layer and two. The loss is a sum over the words, mean over the examples, as in the code.
 
 The code begins with all weights uniform in +-0.08, which is about what layers of its sizes start
-from here, where smaller ones start from more; and it doubles its patience at every improvement,
+from here, where smaller ones start from more, but for the map from c to the decoder's first state,
+which starts from three times as much, as in HRED. And it doubles its patience at every improvement,
 where training ends here as that of every other system.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -27,7 +30,14 @@ from dialbench.neural.model import DialogueModel, Losses, State, WordOutput, wor
 from dialbench.text.vocabulary import EOS, PAD
 
 from .blocks.embedding import WordAdapter, WordEmbedding, WordStart, WordTable
-from .blocks.hierarchical import AttentionFreeDecoding, ContextEncoder, Conversation
+from .blocks.hierarchical import (
+    TO_FIRST_STATE,
+    AttentionFreeDecoding,
+    ContextEncoder,
+    Conversation,
+    KnownBy,
+    UtteranceEncoder,
+)
 from .blocks.latent import (
     Gaussian,
     annealing_weight,
@@ -36,7 +46,7 @@ from .blocks.latent import (
     noise,
     two_layers,
 )
-from .blocks.recurrent import OF_WORDS, RecurrentEncoder, StackedGRU
+from .blocks.recurrent import OF_WORDS, StackedGRU
 
 _SPEAKERS = 2
 
@@ -52,6 +62,10 @@ class CVAERNNConfig(WordTable, WordStart, NeuralConfig):
         latent: size of z.
         latent_hidden: of the hidden layer of the prior and of that before the bag of words.
         kl_annealing: updates over which the weight of the KL rises from 0 to 1.
+        decoder_context: whether the decoder knows c by its first state alone, or reads it beside
+            every word too. (Read beside every word, z says more than its prior can follow.)
+        utterance_vector: what an utterance is known by, the encoder's final states or the mean of
+            its outputs over the words.
     """
 
     # The code of Zhao et al., but for context_tokens, which is as with other systems.
@@ -66,6 +80,8 @@ class CVAERNNConfig(WordTable, WordStart, NeuralConfig):
     latent: int = 200
     latent_hidden: int = 400
     kl_annealing: int = 10_000
+    decoder_context: Literal["first", "all"] = "first"
+    utterance_vector: KnownBy = "last"
 
     positive: ClassVar[tuple[str, ...]] = ("hidden", "decoder_hidden", "latent", "latent_hidden")
     not_negative: ClassVar[tuple[str, ...]] = ("kl_annealing",)
@@ -83,20 +99,23 @@ class CVAERNNModel(AttentionFreeDecoding, DialogueModel):
         e, h, z = config.embedding, config.hidden, config.latent
         self.latent, self.kl_annealing = z, config.kl_annealing
         self.embedding = WordEmbedding(vocabulary, e, config.word_spread)
-        self.encoder = RecurrentEncoder(e, h, 1, 0.0)  # words -> u_k (2h)
+        self.encoder = UtteranceEncoder(e, h, 1, 0.0, config.utterance_vector)  # words -> u_k (2h)
         # [u_k; floor] -> c (2h)
         self.context = ContextEncoder(2 * h + _SPEAKERS, 2 * h, 1, 0.0, OF_WORDS)
         self.posterior = nn.Linear(4 * h, 2 * z)  # q(z | c, x) = N(W_q [c; x])
         self.prior = two_layers(2 * h, config.latent_hidden, 2 * z)  # p(z | c) = N(W_2 tanh(W_1 c))
         self.bridge = nn.Linear(2 * h + z, config.decoder_hidden)  # s_0 = W [c; z]
-        self.decoder = StackedGRU(e, config.decoder_hidden, 1, 0.0)  # without attention
+        nn.init.xavier_uniform_(self.bridge.weight.detach()[:, : 2 * h], TO_FIRST_STATE)
+        self.beside_words = config.decoder_context == "all"
+        beside_words = 2 * h if self.beside_words else 0
+        # without attention
+        self.decoder = StackedGRU(e + beside_words, config.decoder_hidden, 1, 0.0)
         self.output = WordOutput(config.decoder_hidden, vocabulary)
         self.bag = two_layers(2 * h + z, config.latent_hidden, vocabulary)  # W_4 tanh(W_3 [c; z])
 
     def utterances(self, tokens: Tensor) -> Tensor:
-        """(U, W) tokens -> (U, 2h): [last forward; first backward]."""
-        _, last = self.encoder(self.embedding(tokens), tokens)  # (1, U, 2h)
-        return last[-1]  # type: ignore[no-any-return]
+        """(U, W) tokens -> u_k (U, 2h)."""
+        return self.encoder.vectors(self.embedding(tokens), tokens)
 
     def read(self, batch: Batch) -> Tensor:
         """The contexts c, (B, 2h)."""
@@ -109,28 +128,26 @@ class CVAERNNModel(AttentionFreeDecoding, DialogueModel):
         # turns of a context have no EOS
         return self.utterances(batch.target.masked_fill(batch.target.eq(EOS), PAD))
 
-    def begin(self, context_and_latent: Tensor) -> State:
-        """The decoder's first state, from [c; z]."""
-        return State(row=[self.bridge(context_and_latent)])
+    def begin(self, c: Tensor, z: Tensor) -> tuple[State, Tensor]:
+        """The decoder's first state, with c beside every word where asked for, and [c; z]."""
+        known = torch.cat([c, z], -1)  # (B, 2h + z)
+        return State(c if self.beside_words else None, [self.bridge(known)]), known
 
     def start(self, batch: Batch) -> State:
         """Reads the contexts and draws z from the prior, once for all words and beams."""
         c = self.read(batch)
         z = Gaussian.of(self.prior(c)).sample(noise(batch, self.latent))
-        return self.begin(torch.cat([c, z], -1))
+        return self.begin(c, z)[0]
 
     def loss(self, batch: Batch, step: int) -> Losses:
         """Words, weighted KL and bag of words, each summed over an example's words."""
         c = self.read(batch)  # (B, 2h)
         posterior = Gaussian.of(self.posterior(torch.cat([c, self.response(batch)], -1)))  # (B, z)
-        # [c; z], (B, 2h + z)
-        context_and_latent = torch.cat([c, posterior.sample(noise(batch, self.latent))], -1)
-        words = word_loss(
-            self.hidden(self.begin(context_and_latent), batch.inputs), self.output, batch
-        )
+        state, known = self.begin(c, posterior.sample(noise(batch, self.latent)))
+        words = word_loss(self.hidden(state, batch.inputs), self.output, batch)
         kl = posterior.divergence(Gaussian.of(self.prior(c))).sum()  # summed over the batch
         # -sum_t log softmax(W_4 tanh(W_3 [c; z]))[y_t], in any order of the words
-        bag = bag_nll(self.bag(context_and_latent), batch.target).sum()
+        bag = bag_nll(self.bag(known), batch.target).sum()
         weighted_kl = annealing_weight(step, self.kl_annealing) * kl  # w = min(step / updates, 1)
         nll = words.total * words.tokens
         parts = {**words.parts, "kl": kl.detach(), "bow": bag.detach()}
@@ -152,6 +169,7 @@ class CVAERNN(WordAdapter, NeuralAdapter):
     """The conditional variational autoencoder of GRUs."""
 
     name = "cvae-rnn"
+    version = 3
     card = Card(
         title="CVAE (GRU)",
         family="variational",

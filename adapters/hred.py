@@ -19,11 +19,17 @@ from dialbench.adapter import Card
 from dialbench.neural.adapter import NeuralAdapter, NeuralConfig
 from dialbench.neural.data import Batch
 from dialbench.neural.model import DialogueModel, Losses, State, WordOutput, word_loss
-from dialbench.text.vocabulary import PAD
 
 from .blocks.embedding import WordAdapter, WordEmbedding, WordStart, WordTable
-from .blocks.hierarchical import AttentionFreeDecoding, ContextEncoder, Conversation
-from .blocks.recurrent import RecurrentEncoder, StackedGRU
+from .blocks.hierarchical import (
+    TO_FIRST_STATE,
+    AttentionFreeDecoding,
+    ContextEncoder,
+    Conversation,
+    KnownBy,
+    UtteranceEncoder,
+)
+from .blocks.recurrent import StackedGRU
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,7 @@ class HREDConfig(WordTable, WordStart, NeuralConfig):
     recurrent_layers: int = 2
     recurrent_dropout: float = 0.2
     decoder_context: Literal["first", "all"] = "first"  # of the code of VHCR
-    utterance_vector: Literal["last", "mean"] = "last"  # of the code of VHCR
+    utterance_vector: KnownBy = "last"  # of the code of VHCR
     # An option here, a constant of the class in other systems, which mypy does not foresee.
     whole_dialogues: bool = False  # type: ignore[misc]
     clip: float = 1.0
@@ -73,26 +79,20 @@ class HREDModel(AttentionFreeDecoding, DialogueModel):
         e, h, layers = config.embedding, config.hidden, config.recurrent_layers
         dropout = config.recurrent_dropout
         self.embedding = WordEmbedding(vocabulary, e, config.word_spread)
-        self.encoder = RecurrentEncoder(e, h, layers, dropout)  # words -> u_k (2h)
-        self.utterance_vector = config.utterance_vector
+        # words -> u_k (2h)
+        self.encoder = UtteranceEncoder(e, h, layers, dropout, config.utterance_vector)
         # u_1 ... u_K -> c_K (h)
         self.context = ContextEncoder(2 * h + beside_turns, h, layers, dropout)
         self.bridge = nn.Linear(h + beside_context, layers * h)  # c_K -> s_0 of every layer
-        # With less, the decoder learns to write long before it notices the context
-        # (docs/findings/2026-11-21-hred-ignores-context.md).
-        nn.init.xavier_uniform_(self.bridge.weight.detach()[:, :h], 3.0)
+        nn.init.xavier_uniform_(self.bridge.weight.detach()[:, :h], TO_FIRST_STATE)
         self.decoder_context = config.decoder_context
         beside_words = h + beside_context if self.decoder_context == "all" else 0
         self.decoder = StackedGRU(e + beside_words, h, layers, dropout)  # without attention
         self.output = WordOutput(h, vocabulary)
 
     def utterances(self, tokens: Tensor) -> Tensor:
-        """(U, W) tokens -> u_k (U, 2h): last layer's [last forward; first backward], or mean."""
-        outputs, last = self.encoder(self.embedding(tokens), tokens)  # outputs are zero on PAD
-        if self.utterance_vector == "last":
-            return last[-1]  # type: ignore[no-any-return]
-        words = tokens.ne(PAD).sum(1, keepdim=True).clamp(min=1)  # (U, 1)
-        return outputs.sum(1) / words  # type: ignore[no-any-return]
+        """(U, W) tokens -> u_k (U, 2h)."""
+        return self.encoder.vectors(self.embedding(tokens), tokens)
 
     def conversation(self, batch: Batch) -> Conversation:
         """The contexts as utterance vectors, each distinct utterance read once."""

@@ -54,6 +54,8 @@ class PlatoConfig(WordStart, TuningConfig):
     Attributes:
         layers, heads, embedding: of the stack; `embedding` is n.
         word_spread: standard deviation of word vectors at the start.
+        embedding_gain: what the norm behind the embeddings multiplies by at the start. At 1 words
+            are small beside what untrained layers add to them.
         dropout: on attention weights and sub-network outputs.
         norm: layer normalisation behind (post) or before (pre) each sub-network.
         tied: whether words are predicted by their own vectors, or by a map that starts as
@@ -67,12 +69,15 @@ class PlatoConfig(WordStart, TuningConfig):
     heads: int = 8
     embedding: int = 256
     word_spread: float = 0.035
+    embedding_gain: float = 1.0
     dropout: float = 0.1
     norm: Literal["post", "pre"] = "post"
     tied: bool = True
 
     of_all_heads: ClassVar[str] = "embedding"
-    positive: ClassVar[tuple[str, ...]] = ("layers", "heads", "embedding", "word_spread")
+    positive: ClassVar[tuple[str, ...]] = (
+        *("layers", "heads", "embedding", "word_spread", "embedding_gain"),
+    )
     rates: ClassVar[tuple[str, ...]] = ("dropout",)
 
     @property
@@ -116,6 +121,7 @@ class PlatoModel(DialogueModel):
         self.turns = normal_table(TURNS, n, BESIDE_WORDS * std)
         self.roles = normal_table(ROLES, n, BESIDE_WORDS * std)
         self.norm = nn.LayerNorm(n)
+        nn.init.constant_(self.norm.weight, config.embedding_gain)
         self.dropout = Dropout(config.dropout)
         sizes = CausalSizes(config.layers, config.heads, n, words.positions, config.dropout)
         self.layers = nn.ModuleList(

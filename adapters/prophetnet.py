@@ -47,6 +47,8 @@ class ProphetNetConfig(WordStart, TuningConfig):
         layers, heads, embedding, feed_forward: of encoder and decoder; `embedding` is n.
         word_spread: standard deviation of word vectors at the start. (The released 0.02 is meant
             for n = 1024; sums of fewer terms need a larger one.)
+        embedding_gain: what the norms behind the embeddings multiply by at the start. At 1 words
+            are small beside what untrained layers add to them.
         dropout: on embeddings, attention weights, hidden layers and sub-network outputs.
         norm: layer normalisation behind (post) or before (pre) each sub-network.
         ngram: K, how many words are predicted at each position.
@@ -68,6 +70,7 @@ class ProphetNetConfig(WordStart, TuningConfig):
     embedding: int = 256
     feed_forward: int = 1_024
     word_spread: float = 0.04
+    embedding_gain: float = 1.0
     dropout: float = 0.1
     norm: Literal["post", "pre"] = "post"
     ngram: int = 2
@@ -78,7 +81,7 @@ class ProphetNetConfig(WordStart, TuningConfig):
 
     of_all_heads: ClassVar[str] = "embedding"
     positive: ClassVar[tuple[str, ...]] = (
-        *("layers", "heads", "embedding", "word_spread", "feed_forward", "ngram"),
+        *("layers", "heads", "embedding", "word_spread", "embedding_gain", "feed_forward", "ngram"),
     )
     rates: ClassVar[tuple[str, ...]] = ("dropout", "label_smoothing")
 
@@ -109,6 +112,8 @@ class ProphetNetModel(DialogueModel):
         for table in (self.encoder_positions, self.decoder_positions, self.streams):
             nn.init.normal_(table.weight, 0.0, BESIDE_WORDS * config.word_spread)
         self.encoder_norm, self.decoder_norm = nn.LayerNorm(n), nn.LayerNorm(n)
+        for norm in (self.encoder_norm, self.decoder_norm):
+            nn.init.constant_(norm.weight, config.embedding_gain)
         self.dropout = Dropout(config.dropout)
         self.encoder = nn.ModuleList(self._encoder_layer() for _ in range(config.layers))
         # Nothing reads the main stream of the last layer.

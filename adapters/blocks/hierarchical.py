@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from dialbench.neural.data import Batch
 from dialbench.neural.model import State, WordOutput
+from dialbench.text.vocabulary import PAD
 
 from .embedding import WordEmbedding
-from .recurrent import OF_STATES, StackedGRU
+from .recurrent import OF_STATES, RecurrentEncoder, StackedGRU
+
+# What an utterance is known by: the final states, or the mean of the outputs over the words.
+KnownBy = Literal["last", "mean"]
+# Xavier gain of the map from the context to a decoder's first state. With less, the decoder learns
+# to write long before it notices the context (docs/findings/2026-11-21-hred-ignores-context.md).
+TO_FIRST_STATE = 3.0
 
 
 @dataclass(frozen=True)
@@ -57,6 +65,32 @@ class Conversation:
         """Every utterance replaced by the vector `replacement` (n,) with chance `rate`."""
         dropped = torch.rand(self.real.shape, device=self.real.device).lt(rate) & self.real
         return replace(self, vectors=torch.where(dropped[:, :, None], replacement, self.vectors))
+
+
+class UtteranceEncoder(RecurrentEncoder):
+    """A bidirectional GRU over the words of each utterance.
+
+    Args:
+        inputs: size of the words' vectors.
+        hidden: h, size of each direction's state.
+        layers: how many are stacked.
+        dropout: between the layers.
+        known_by: what `vectors` takes of the last layer.
+    """
+
+    def __init__(
+        self, inputs: int, hidden: int, layers: int, dropout: float, known_by: KnownBy = "last"
+    ) -> None:
+        super().__init__(inputs, hidden, layers, dropout)
+        self.known_by = known_by
+
+    def vectors(self, embedded: Tensor, tokens: Tensor) -> Tensor:
+        """u_k (U, 2h), [last forward; first backward] or mean, from (U, W, e) and (U, W) tokens."""
+        outputs, last = self(embedded, tokens)  # outputs are zero on PAD
+        if self.known_by == "last":
+            return last[-1]  # type: ignore[no-any-return]
+        words = tokens.ne(PAD).sum(1, keepdim=True).clamp(min=1)  # (U, 1)
+        return outputs.sum(1) / words  # type: ignore[no-any-return]
 
 
 class ContextEncoder(nn.Module):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dialbench.adapter import Progress
 from dialbench.corpora.base import name_of
@@ -124,6 +124,51 @@ def write_counts(
 
 
 @dataclass(frozen=True)
+class _Newer:
+    """What a system has had since it was trained.
+
+    Attributes:
+        options: those that it did not have yet.
+        versions: of its code, then and now, where they differ.
+    """
+
+    options: tuple[str, ...] = ()
+    versions: tuple[int, int] | None = None
+
+    @classmethod
+    def since(cls, trained: Mapping[str, Any], planned: Mapping[str, Any]) -> _Newer | None:
+        """From the settings of a job, and those of today; None where an option has another value.
+
+        An option that there was not yet cannot have been chosen otherwise.
+        """
+        had, wanted = trained.get("config") or {}, planned["config"]
+        if fingerprint_of(had) != fingerprint_of({key: wanted.get(key) for key in had}):
+            return None
+        then, now = trained.get("version", planned["version"]), planned["version"]
+        options = tuple(key for key in wanted if key not in had)
+        return cls(options, (then, now) if then != now else None)
+
+    @property
+    def count(self) -> int:
+        """How many changes those are."""
+        then, now = self.versions or (0, 0)
+        return len(self.options) + abs(now - then)
+
+    @property
+    def nothing(self) -> bool:
+        """Whether it would be trained in the same way today."""
+        return not self.count
+
+    @property
+    def note(self) -> str:
+        """What stands below a table."""
+        code = "by version {} of its code, which is {} now".format(*(self.versions or ("", "")))
+        options = f"before there was {', '.join(self.options)}"
+        parts = [code] * bool(self.versions) + [options] * bool(self.options)
+        return f"trained {'; '.join(parts)}"
+
+
+@dataclass(frozen=True)
 class _RowSorter:
     """Finds the row of a suite that a result belongs to."""
 
@@ -136,30 +181,41 @@ class _RowSorter:
         """The results of each row, for each pair of training and test data."""
         settings: dict[str, dict[str, list[Result]]] = {}
         for row in self.suite.rows:
-            for result in results:
-                if self._belongs(result.job, row):
-                    rows = settings.setdefault(comparison_key(result.job), {})
-                    rows.setdefault(row.name, []).append(result)
+            for result in self._of_row(results, row):
+                rows = settings.setdefault(comparison_key(result.job), {})
+                rows.setdefault(row.name, []).append(result)
         return list(settings.values())
 
-    def _belongs(self, job: Job, row: SuiteRow) -> bool:
-        system = self.systems.get(row.name)
-        return (
-            job.system == (system.name if system else row.system)
-            and job.corpus == name_of(self.group.corpus)
-            and job.decoding == Decoding.parse(row.decoding)
-            and (system is None or self._has_planned_options(job, system, row))
-        )
+    def _of_row(self, results: Sequence[Result], row: SuiteRow) -> list[Result]:
+        """What was trained as it would be today; else, under a note, what earlier code trained."""
+        current: list[Result] = []
+        earlier: dict[int, list[Result]] = {}  # by how many options and changes of code are newer
+        for result in results:
+            newer = self._newer_than(result.job, row)
+            if newer is not None and newer.nothing:
+                current.append(result)
+            elif newer is not None:
+                noted = replace(result, notes=(*result.notes, newer.note))
+                earlier.setdefault(newer.count, []).append(noted)
+        return current or (earlier[min(earlier)] if earlier else [])
 
-    def _has_planned_options(self, job: Job, system: System, row: SuiteRow) -> bool:
-        """Whether it was trained with the options that would be planned today."""
+    def _newer_than(self, job: Job, row: SuiteRow) -> _Newer | None:
+        """What the code has had since the job of this row was trained; None: it is no job of it."""
+        system = self.systems.get(row.name)
+        if (
+            job.system != (system.name if system else row.system)
+            or job.corpus != name_of(self.group.corpus)
+            or job.decoding != Decoding.parse(row.decoding)
+        ):
+            return None
+        if system is None:
+            return _Newer()
         try:
             preset = self.preset or self._preset_called(job.preset)
         except UnknownName:  # a file of the user's own, which may be gone
-            return True
+            return _Newer()
         planned = training_settings(system, preset_for_row(preset, self.group, row))
-        trained = {key: job.training.get(key) for key in planned}
-        return fingerprint_of(trained) == fingerprint_of(planned)
+        return _Newer.since(job.training, planned)
 
     def _preset_called(self, name: str) -> Preset:
         """The suite's own preset if it has that name, which may be a file that is called so."""

@@ -31,8 +31,8 @@ SYSTEMS = [
     "vhcr",
     "vhcr[recurrent_layers=1]",
     "cvae-rnn",
-    *(f"{name}[decoder_context=all]" for name in ("hred", "vhred", "vhcr")),
-    *(f"{name}[utterance_vector=mean]" for name in ("hred", "vhred", "vhcr")),
+    *(f"{name}[decoder_context=all]" for name in ("hred", "vhred", "vhcr", "cvae-rnn")),
+    *(f"{name}[utterance_vector=mean]" for name in ("hred", "vhred", "vhcr", "cvae-rnn")),
 ]
 DECODINGS = ["greedy", "sample", "top-k:5", "top-p:0.9", "beam:3"]
 SIZES = {"latent": 6, "latent_hidden": 10}
@@ -292,7 +292,7 @@ class TestEverySystem:
         check_cached_equals_whole(*made, width)
 
 
-@pytest.mark.parametrize("system", ["hred", "vhred", "vhcr"])
+@pytest.mark.parametrize("system", ["hred", "vhred", "vhcr", "cvae-rnn"])
 def test_the_context_is_read_beside_every_word_where_it_is_asked_for(ready, system):
     for option, forgets in (("first", True), ("all", False)):
         model, batch = ready(f"{system}[decoder_context={option}]", **SIZES)
@@ -304,7 +304,7 @@ def test_the_context_is_read_beside_every_word_where_it_is_asked_for(ready, syst
         assert (apart == 0) is forgets
 
 
-@pytest.mark.parametrize("system", ["hred", "vhred", "vhcr"])
+@pytest.mark.parametrize("system", ["hred", "vhred", "vhcr", "cvae-rnn"])
 def test_an_utterance_is_known_by_the_mean_over_its_words_where_it_is_asked_for(ready, system):
     model, batch = ready(f"{system}[utterance_vector=mean]", **SIZES)
     tokens = pad(batch.turns.tokens, (0, 2), value=PAD)

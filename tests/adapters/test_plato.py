@@ -79,6 +79,16 @@ class TestPositions:
         model.roles.weight.data[0] += torch.arange(16)
         assert not torch.allclose(model.response(batch.inputs), before)
 
+    @pytest.mark.parametrize("system", ["plato-no-latent", "plato"])
+    def test_they_and_words_enter_the_stack_as_large_as_is_asked_for(self, ready, system):
+        plain, batch = ready(system)
+        larger, _ = ready(f"{system}[embedding_gain=3]")
+        for read in (
+            lambda model: model.context(batch)[0],
+            lambda model: model.response(batch.inputs),
+        ):
+            torch.testing.assert_close(read(larger), 3 * read(plain))
+
     def test_many_turns_share_the_last_row(self):
         _, turns, roles = positions(torch.tensor([[7, SEP] * 30]))
         assert turns.max() == 15

@@ -57,6 +57,17 @@ def test_each_stream_sees_what_is_as_many_words_behind():
     assert distances[2, 3].tolist() == [4, 3, 2, 1, 0]
 
 
+@pytest.mark.parametrize("system", ["prophetnet", "dialogved"])
+def test_words_enter_encoder_and_decoder_as_large_as_is_asked_for(ready, system):
+    plain, batch = ready(system)
+    larger, _ = ready(f"{system}[embedding_gain=3]")
+    for model in (plain, larger):  # the layers give back what they read
+        model.encoder, model.encoder_end = torch.nn.ModuleList(), torch.nn.Identity()
+    torch.testing.assert_close(larger.encode(batch)[0], 3 * plain.encode(batch)[0])
+    inputs = (batch.inputs, 0, 2)
+    torch.testing.assert_close(larger.embed(*inputs), 3 * plain.embed(*inputs))
+
+
 class TestSize:
     def test_of_the_released_model(self):
         sizes = {"layers": 12, "heads": 16, "embedding": 1_024, "feed_forward": 4_096}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ import pytest
 
 from dialbench.bench import run
 from dialbench.errors import InputError
+from dialbench.reporting.options import ReportOptions
 from dialbench.reporting.results import Results
 from dialbench.reporting.tables.paper_comparison import STARS, TAU
 from dialbench.reports import report_suite
+from dialbench.reproduction.rows import write_comparison
 from dialbench.running.plan import Plan, Request
 from dialbench.store.layout import Store
 from dialbench.suites.suite import Suite, load_suite, suite_names
@@ -293,6 +296,37 @@ def test_a_suites_own_preset_finds_its_rows_again(tmp_path: Path) -> None:
     suite.write_text(f'preset = "quick"\n{text}')
     (table,), _ = report_suite(str(suite), runs, out=tmp_path, formats=())
     assert table.rows[0].status == "not run"
+
+
+def test_a_row_of_earlier_code_keeps_its_place_under_a_note(tmp_path: Path) -> None:
+    """It was trained before there was an option, or by another version of the code."""
+    (tmp_path / "mine.toml").write_text(MINE.replace('"parrot"', '"retrieval"', 1))
+    suite = load_suite(str(tmp_path / "mine.toml"))
+    request = Request.of_suite(str(tmp_path / "mine.toml"), plugins=(PLUGINS,), limit_test=4)
+    run(request, out=tmp_path / "runs", device="cpu", formats=())
+    results = Store(tmp_path / "runs").results()
+    (result,) = (result for result in results if result.job.system == "retrieval")
+    others = [other for other in results if other is not result]
+    now = result.job.training
+
+    def row_of(*trained: dict[str, Any]) -> tuple[str, list[str]]:
+        """Its state among results of these trainings, and what the table notes of it."""
+        made = [replace(result, job=replace(result.job, training={**now, **t})) for t in trained]
+        options = ReportOptions(formats=())
+        (table,), _ = write_comparison(suite, [*others, *made], tmp_path, options)
+        return table.rows[0].status, [note for note in table.notes if note.startswith("Alt")]
+
+    without_option = {"config": {}}
+    old_code = {"version": now["version"] - 1}
+    by_version = f"by version {now['version'] - 1} of its code, which is {now['version']} now"
+    assert row_of({}) == ("done", [])
+    assert row_of(without_option) == ("done", ["Alt: trained before there was last_turn."])
+    assert row_of(old_code) == ("done", [f"Alt: trained {by_version}."])
+    both = f"Alt: trained {by_version}; before there was last_turn."
+    assert row_of({**without_option, **old_code}) == ("done", [both])
+    assert row_of({**without_option, **old_code}, {}, old_code) == ("done", [])
+    assert row_of({**without_option, **old_code}, old_code)[1] == [f"Alt: trained {by_version}."]
+    assert row_of({"config": {"last_turn": 2.0}}) == ("not run", ["Alt: not run."])
 
 
 def test_without_any_row_there_is_nothing_to_run(tmp_path: Path) -> None:
