@@ -31,7 +31,7 @@ FEW = [
 ]
 OUTSIDE = re.compile(
     r"dailydialog|\b(DIR|FOLDER)\b|hredf|hf\[|endpoint\[|--suite|--judgements|^fetch|^convert"
-    r"|results/runs/numbers|results/runs --paper|--models all|--deadline|--tracker"
+    r"|results/runs/(numbers|paraformer)|results/runs --paper|--models all|--deadline|--tracker"
 )
 """What needs a corpus, a network, a model, a package, judgements or hours."""
 LEARNING = ("tutorial.md", "howto-row.md", "howto-ci.md", "howto-paper.md", "faq.md")
@@ -115,7 +115,7 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [{"id": str(i), "turns": [*CONTEXTS, *RESPONSES]} for i in range(30)],
     )
     (folder / "results").mkdir()
-    for file in (ROOT / "results").glob("dvs2s-small.*"):
+    for file in (ROOT / "results").glob("*-small.*"):
         shutil.copy(file, folder / "results")
     (echo,) = (block for _, block in blocks(ROOT / "README.md") if "class Echo" in block)
     (folder / "echo.py").write_text(echo, encoding="utf-8")
