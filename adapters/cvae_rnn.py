@@ -9,8 +9,8 @@ the bag of the response's words. As in HRED the decoder may read c beside every 
 layer and two. The loss is a sum over the words, mean over the examples, as in the code.
 
 The code begins with all weights uniform in +-0.08, which is about what layers of its sizes start
-from here, where smaller ones start from more, but for the map from c to the decoder's first state,
-which starts from three times as much, as in HRED. And it doubles its patience at every improvement,
+from here, where smaller ones start from more. The map from c to the decoder's first state starts
+larger, with the Xavier gain of HRED's. And the code doubles its patience at every improvement,
 where training ends here as that of every other system.
 """
 
@@ -106,8 +106,8 @@ class CVAERNNModel(AttentionFreeDecoding, DialogueModel):
         self.prior = two_layers(2 * h, config.latent_hidden, 2 * z)  # p(z | c) = N(W_2 tanh(W_1 c))
         self.bridge = nn.Linear(2 * h + z, config.decoder_hidden)  # s_0 = W [c; z]
         nn.init.xavier_uniform_(self.bridge.weight.detach()[:, : 2 * h], TO_FIRST_STATE)
-        self.beside_words = config.decoder_context == "all"
-        beside_words = 2 * h if self.beside_words else 0
+        self.decoder_context = config.decoder_context
+        beside_words = 2 * h if self.decoder_context == "all" else 0
         # without attention
         self.decoder = StackedGRU(e + beside_words, config.decoder_hidden, 1, 0.0)
         self.output = WordOutput(config.decoder_hidden, vocabulary)
@@ -128,23 +128,24 @@ class CVAERNNModel(AttentionFreeDecoding, DialogueModel):
         # turns of a context have no EOS
         return self.utterances(batch.target.masked_fill(batch.target.eq(EOS), PAD))
 
-    def begin(self, c: Tensor, z: Tensor) -> tuple[State, Tensor]:
-        """The decoder's first state, with c beside every word where asked for, and [c; z]."""
-        known = torch.cat([c, z], -1)  # (B, 2h + z)
-        return State(c if self.beside_words else None, [self.bridge(known)]), known
+    def begin(self, known: Tensor) -> State:
+        """The decoder's first state, from [c; z], with c beside every word where asked for."""
+        c = known[:, : -self.latent]  # (B, 2h)
+        return State(c if self.decoder_context == "all" else None, [self.bridge(known)])
 
     def start(self, batch: Batch) -> State:
         """Reads the contexts and draws z from the prior, once for all words and beams."""
         c = self.read(batch)
         z = Gaussian.of(self.prior(c)).sample(noise(batch, self.latent))
-        return self.begin(c, z)[0]
+        return self.begin(torch.cat([c, z], -1))
 
     def loss(self, batch: Batch, step: int) -> Losses:
         """Words, weighted KL and bag of words, each summed over an example's words."""
         c = self.read(batch)  # (B, 2h)
         posterior = Gaussian.of(self.posterior(torch.cat([c, self.response(batch)], -1)))  # (B, z)
-        state, known = self.begin(c, posterior.sample(noise(batch, self.latent)))
-        words = word_loss(self.hidden(state, batch.inputs), self.output, batch)
+        # [c; z], (B, 2h + z)
+        known = torch.cat([c, posterior.sample(noise(batch, self.latent))], -1)
+        words = word_loss(self.hidden(self.begin(known), batch.inputs), self.output, batch)
         kl = posterior.divergence(Gaussian.of(self.prior(c))).sum()  # summed over the batch
         # -sum_t log softmax(W_4 tanh(W_3 [c; z]))[y_t], in any order of the words
         bag = bag_nll(self.bag(known), batch.target).sum()

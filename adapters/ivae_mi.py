@@ -25,9 +25,14 @@ from dialbench.neural.model import DialogueModel, Losses, State, WordOutput, wor
 from dialbench.neural.training import Trainer
 
 from .blocks.embedding import WordAdapter, WordEmbedding, WordStart, WordTable
-from .blocks.hierarchical import AttentionFreeDecoding, ContextEncoder, Conversation
+from .blocks.hierarchical import (
+    AttentionFreeDecoding,
+    ContextEncoder,
+    Conversation,
+    UtteranceEncoder,
+)
 from .blocks.latent import Gaussian, latent_warnings, noise
-from .blocks.recurrent import RecurrentEncoder, StackedGRU
+from .blocks.recurrent import StackedGRU
 
 _LARGEST = 10.0  # of nu, up to which its exponential is taken
 _HALVING, _EVERY = 0.6, 10  # of the rate of the words' step, in epochs
@@ -131,7 +136,7 @@ class IVAEModel(AttentionFreeDecoding, DialogueModel):
         e, h, z = config.embedding, config.hidden, config.latent
         self.config = config
         self.embedding = WordEmbedding(vocabulary, e, config.word_spread)
-        self.encoder = RecurrentEncoder(e, h, 1, 0.0)  # words -> u_k (2h)
+        self.encoder = UtteranceEncoder(e, h, 1, 0.0)  # words -> u_k (2h)
         self.context = ContextEncoder(2 * h + 2, h, 1, 0.0)  # [u_k; floor] -> c (h)
         self.prior = ImplicitNetwork(h, z)  # samples of p(z | c)
         self.posterior = ImplicitNetwork(3 * h, z)  # samples of q(z | x, c), from [x; c]
@@ -144,8 +149,7 @@ class IVAEModel(AttentionFreeDecoding, DialogueModel):
 
     def utterances(self, tokens: Tensor) -> Tensor:
         """(U, W) tokens -> (U, 2h)."""
-        _, last = self.encoder(self.dropout(self.embedding(tokens)), tokens)  # (1, U, 2h)
-        return last[-1]  # type: ignore[no-any-return]
+        return self.encoder.vectors(self.dropout(self.embedding(tokens)), tokens)
 
     def read(self, batch: Batch) -> Tensor:
         """The contexts c, (B, h)."""

@@ -155,17 +155,14 @@ class _Newer:
         return len(self.options) + abs(now - then)
 
     @property
-    def nothing(self) -> bool:
-        """Whether it would be trained in the same way today."""
-        return not self.count
-
-    @property
-    def note(self) -> str:
-        """What stands below a table."""
-        code = "by version {} of its code, which is {} now".format(*(self.versions or ("", "")))
-        options = f"before there was {', '.join(self.options)}"
-        parts = [code] * bool(self.versions) + [options] * bool(self.options)
-        return f"trained {'; '.join(parts)}"
+    def notes(self) -> tuple[str, ...]:
+        """What stands below a table: one note, or none where it would be trained so today."""
+        parts = []
+        if self.versions:
+            parts.append("by version {} of its code, which is {} now".format(*self.versions))
+        if self.options:
+            parts.append(f"before there was {', '.join(self.options)}")
+        return (f"trained {'; '.join(parts)}",) if parts else ()
 
 
 @dataclass(frozen=True)
@@ -181,23 +178,20 @@ class _RowSorter:
         """The results of each row, for each pair of training and test data."""
         settings: dict[str, dict[str, list[Result]]] = {}
         for row in self.suite.rows:
-            for result in self._of_row(results, row):
-                rows = settings.setdefault(comparison_key(result.job), {})
-                rows.setdefault(row.name, []).append(result)
+            for setting, found in self._of_row(results, row).items():
+                settings.setdefault(setting, {})[row.name] = found
         return list(settings.values())
 
-    def _of_row(self, results: Sequence[Result], row: SuiteRow) -> list[Result]:
-        """What was trained as it would be today; else, under a note, what earlier code trained."""
-        current: list[Result] = []
-        earlier: dict[int, list[Result]] = {}  # by how many options and changes of code are newer
+    def _of_row(self, results: Sequence[Result], row: SuiteRow) -> dict[str, list[Result]]:
+        """For each setting what the latest code trained; what is not of today's has a note."""
+        found: dict[str, dict[int, list[Result]]] = {}  # by setting, and by what is newer
         for result in results:
             newer = self._newer_than(result.job, row)
-            if newer is not None and newer.nothing:
-                current.append(result)
-            elif newer is not None:
-                noted = replace(result, notes=(*result.notes, newer.note))
-                earlier.setdefault(newer.count, []).append(noted)
-        return current or (earlier[min(earlier)] if earlier else [])
+            if newer is not None:
+                noted = replace(result, notes=(*result.notes, *newer.notes))
+                ages = found.setdefault(comparison_key(result.job), {})
+                ages.setdefault(newer.count, []).append(noted)
+        return {setting: ages[min(ages)] for setting, ages in found.items()}
 
     def _newer_than(self, job: Job, row: SuiteRow) -> _Newer | None:
         """What the code has had since the job of this row was trained; None: it is no job of it."""

@@ -328,6 +328,15 @@ def test_a_row_of_earlier_code_keeps_its_place_under_a_note(tmp_path: Path) -> N
     assert row_of({**without_option, **old_code}, old_code)[1] == [f"Alt: trained {by_version}."]
     assert row_of({"config": {"last_turn": 2.0}}) == ("not run", ["Alt: not run."])
 
+    # What today's code trained on other examples hides nothing.
+    elsewhere = {"examples": {"train": 1, "valid": 1}}
+    made = [
+        replace(result, job=replace(result.job, training={**now, **t}))
+        for t in (elsewhere, old_code)
+    ]
+    tables, _ = write_comparison(suite, made, tmp_path, ReportOptions(formats=()))
+    assert [table.rows[0].status for table in tables] == ["done", "done"]
+
 
 def test_without_any_row_there_is_nothing_to_run(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
