@@ -179,7 +179,7 @@ class BagGaussian(nn.Module):
         """(B, C) counts -> nu of (B, latent)."""
         with _full_precision(bag):
             hidden = self.network(bag)  # (B, C)
-            return Gaussian(self.mean(hidden), self.log_variance(hidden))
+            return Gaussian.of(torch.cat([self.mean(hidden), self.log_variance(hidden)], -1))
 
 
 class TopicInferrer(nn.Module):
@@ -392,7 +392,7 @@ class AdaNDContext(LSTMAdapter):
 class LatentTopicAdapter(WordAdapter, NeuralAdapter):
     """What the systems with latent topics share."""
 
-    version = 3
+    version = 4
     Config = TopicConfig
     config: TopicConfig
     Model: ClassVar[type[TopicModel]] = TopicModel

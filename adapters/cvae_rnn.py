@@ -68,10 +68,10 @@ class CVAERNNConfig(WordTable, WordStart, NeuralConfig):
             its outputs over the words.
     """
 
-    # The code of Zhao et al., but for context_tokens, which is as with other systems.
+    # The code of Zhao et al. It limits a context to ten turns of 40 words each; here context_tokens
+    # limits the whole, as with other systems.
     embedding: int = 200
     word_spread: float = 0.08 / 3**0.5
-    context_tokens: int = 40
     learning_rate: float = 1e-3
     batch_size: int = 30
     warmup: float = 0

@@ -297,6 +297,13 @@ class AlternatingTrainer(Trainer):
             losses = self.model.loss_from(*features, batch)
         # (a) words, by z of the posterior
         self._step_of(0, losses.objective(*self.average_batch), self.rate())
+        # Of a single example the critic's batch normalisation would make +1 and -1 of the two
+        # samples, however far apart they lie and whatever the context is.
+        if len(batch) > 1:
+            self._learn_divergence(features, batch)
+        return losses
+
+    def _learn_divergence(self, features: tuple[Tensor, Tensor], batch: Batch) -> None:
         # Encoders learn from the words alone.
         c, both = (feature.detach().to(self.parameters[0][0].dtype) for feature in features)
         share = self.rate() / self.config.learning_rate  # warm-up and decay, of all three rates
@@ -305,7 +312,6 @@ class AlternatingTrainer(Trainer):
         for _ in range(self.config.critic_steps):
             # (c) the critic: a larger bound
             self._step_of(2, -self.model.gap(c, both, batch), share * self.config.critic_rate)
-        return losses
 
     def _step_of(self, number: int, loss: Tensor, rate: float) -> None:
         optimiser = cast(Optimisers, self.optimiser).members[number]
@@ -321,6 +327,7 @@ class IVAEMI(WordAdapter, NeuralAdapter):
     """iVAE_MI."""
 
     name = "ivae-mi"
+    version = 2
     card = Card(
         title="iVAE_MI",
         family="variational",

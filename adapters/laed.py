@@ -50,7 +50,7 @@ class LAEDConfig(WordTable, WordStart, NeuralConfig):
         actions: M, variables of an action.
         values: K, values of each variable.
         autoencoder_updates: how many the first stage takes; `epochs` and `patience` count from
-            the epoch in which it ends.
+            the first epoch with updates of the second, and no earlier epoch's weights are kept.
         attribute_weight: of the attribute loss.
         dropout: on word vectors and before the output; never on what the recogniser reads.
     """
@@ -292,8 +292,7 @@ class LAEDTrainer(Trainer):
     def fit(self) -> History:
         """Losses of before the second stage say nothing of answers, and leave the curve."""
         history = super().fit()
-        first = min(self._first, history.best_epoch - 1)
-        for row in history.curve[:first]:
+        for row in history.curve[: self._first]:
             for key in ("train_loss", "train_nll", "valid_loss", "valid_nll"):
                 del row[key]
         return history
@@ -315,10 +314,16 @@ class LAEDTrainer(Trainer):
     @property
     def untrained(self) -> bool:
         """As of `Trainer`; the first stage learns no answers."""
-        return self.history.epoch <= self._first
+        return self.history.step <= self.config.autoencoder_updates
+
+    def _finish(self, number: int, row: dict[str, float]) -> None:
+        if number == self._first + 1:
+            # Losses of before are of no answers: the first epoch that learns them has no rival.
+            self.history.best_loss = math.inf
+        super()._finish(number, row)
 
     def _should_continue(self) -> bool:
-        # Losses of before say nothing: patience begins with the first epoch that learns answers.
+        # Patience begins with the first epoch that learns answers.
         return self.history.epoch <= self._first or super()._should_continue()
 
 
@@ -326,7 +331,7 @@ class LAED(WordAdapter, NeuralAdapter):
     """Latent actions from an autoencoder."""
 
     name = "laed"
-    version = 3
+    version = 4
     card = Card(
         title="LAED",
         family="variational",

@@ -51,7 +51,7 @@ class LICConfig(WordStart, TuningConfig):
         tied: whether words are predicted by their own vectors, or by a map that starts as
             `output_start` and `output_bias` say.
         label_smoothing: the share of the loss that asks every word for the same probability.
-        context_weight: of the loss of going on with the context.
+        context_weight: of the loss of going on with the context, a mean over context tokens.
     """
 
     learning_rate: float = 5e-4
@@ -170,7 +170,11 @@ class LICModel(DialogueModel):
         return self.output(self.hidden(batch, self.encode(batch)))  # type: ignore[no-any-return]
 
     def loss(self, batch: Batch, step: int) -> Losses:
-        """Words of the response, and half as much those of the context."""
+        """Words of the response, and half as much those of the context.
+
+        The part "context_nll" is divided by the tokens of a usual context, so that its mean over a
+        split's examples is one over the tokens of all contexts.
+        """
         c, memory = self.config, self.encode(batch)
         hidden = self.hidden(batch, memory)
         words = word_loss(hidden, self.output, batch)
@@ -181,17 +185,22 @@ class LICModel(DialogueModel):
             uniform = uniform_loss(logits, self.output)[: words.tokens].mean()
             total = (1 - c.label_smoothing) * total + c.label_smoothing * uniform
         context = self.context_loss(memory, batch)
-        total = total + c.context_weight * context
-        parts = {**words.parts, "context_nll": context.detach() * words.tokens}
-        return replace(words, total=total, parts=parts)
+        weighted = c.context_weight * context
+        parts = {**words.parts, "context_nll": context.detach() * words.examples}
+        return replace(words, total=total + weighted, by_example=weighted, parts=parts)
 
     def context_loss(self, memory: Tensor, batch: Batch) -> Tensor:
-        """The mean loss of each context's next token, from its outputs (B, S, n)."""
+        """The loss of the contexts' next tokens, from their outputs (B, S, n).
+
+        The mean over the examples of each context's sum, divided by the tokens of a usual context.
+        Divided by those of the batch, a token of short contexts, which share their batch, would
+        weigh many times one of long ones.
+        """
         following = batch.source[:, 1:]
         target = torch.where(following.eq(SEP), EOS, following).flatten()
         logits = self.output(memory[:, :-1].flatten(0, 1))  # (B (S - 1), V)
         nll = F.cross_entropy(logits, target, ignore_index=PAD, reduction="sum")
-        return nll / target.ne(PAD).sum().clamp(min=1)
+        return nll / (len(batch) * usual_tokens(batch))
 
     def start(self, batch: Batch) -> State:
         """Reads the contexts."""
@@ -211,10 +220,20 @@ class LICModel(DialogueModel):
         return self.output(x[:, 0]), replace(state, row=row, length=state.length + 1)
 
 
+def usual_tokens(batch: Batch) -> float:
+    """How many tokens of a context are predicted, on average over the split of the batch."""
+    if batch.origin is None:
+        raise ValueError("only a batch cut from a split knows how long contexts are")
+    data, _ = batch.origin
+    # All but the first of each; where no context has two, nothing is divided.
+    return float(data.source.lengths.mean()) - 1 or 1.0
+
+
 class LIC(OwnModel, TunedAdapter):
     """LIC."""
 
     name = "lic"
+    version = 2
     card = Card(
         title="LIC (small, from scratch)",
         family="transformer",

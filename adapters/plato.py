@@ -251,11 +251,7 @@ class LatentPlatoModel(PlatoModel):
 
     def draw(self, batch: Batch) -> Tensor:
         """(B, n) vectors of values from the uniform prior."""
-        if batch.seed is None:
-            share = torch.rand(len(batch), device=batch.source.device)  # (B,)
-        else:
-            purpose = f"{batch.purpose} latent"
-            share = uniforms(batch.seed, purpose, batch.ids, 1)[:, 0].to(batch.source.device)
+        share = latent_uniforms(batch)[:, 0]  # (B,)
         return self.values((share * self.config.values).long())  # type: ignore[no-any-return]
 
     def understand(self, context: Tensor, seen: Tensor, response: Tensor, real: Tensor) -> Tensor:
@@ -264,10 +260,14 @@ class LatentPlatoModel(PlatoModel):
         mask = torch.cat([mask, real], 1)[:, None, None]  # (B, 1, 1, 1 + S + T)
         return self.run(torch.cat([x, response], 1), mask)[0][:, 0]
 
-    def _mix(self, logs: Tensor) -> Tensor:
-        # log q(z) (B, K) -> weights of the values: Gumbel-softmax, or the likeliest one
+    def _mix(self, logs: Tensor, batch: Batch) -> Tensor:
+        # log q(z) (B, K) -> weights of the values: Gumbel-softmax, or a 1 for a value drawn from q
         if not self.training:
-            return F.one_hot(logs.argmax(-1), self.config.values).to(logs.dtype)
+            # Not the likeliest one, under which NLL + KL(q || uniform) may lie below -log p(r | c).
+            cumulative = logs.double().exp().cumsum(-1)
+            # inverse of the cumulative distribution: as many values end below the uniform number
+            z = cumulative[:, :-1].le(latent_uniforms(batch)).sum(-1)  # (B,)
+            return F.one_hot(z, self.config.values).to(logs.dtype)
         gumbel = -torch.empty_like(logs).exponential_().log()  # (B, K)
         return ((logs + gumbel) / self.config.temperature).softmax(-1)
 
@@ -280,7 +280,7 @@ class LatentPlatoModel(PlatoModel):
         summary = self.understand(context.repeat(2, 1, 1), seen.repeat(2, 1), *pairs)  # (2B, n)
         right, wrong = summary.chunk(2)  # (B, n) each
         logs = self.recognition(right).float().log_softmax(-1)  # log q(z | c, r), (B, K)
-        head = self._mix(logs).to(context.dtype) @ self.values.weight  # (B, n)
+        head = self._mix(logs, batch).to(context.dtype) @ self.values.weight  # (B, n)
         hidden, first = self.write(context, seen, response, head)  # (B, T, n), (B, n)
         words = word_loss(hidden, self.output, batch)
         bag = bag_nll(self.bag(first), batch.target).sum()  # -sum_t log p(y_t | z, c)
@@ -309,6 +309,14 @@ class LatentPlatoModel(PlatoModel):
         # (B, n)
         read = self.understand(*self.context(batch), self.response(tokens), tokens.ne(PAD))
         return self.coherence(read)[:, 0].float()  # type: ignore[no-any-return]
+
+
+def latent_uniforms(batch: Batch) -> Tensor:
+    """Uniform numbers (B, 1): by example id, or without a seed the global generator's."""
+    device = batch.source.device
+    if batch.seed is None:
+        return torch.rand(len(batch), 1, device=device)
+    return uniforms(batch.seed, f"{batch.purpose} latent", batch.ids, 1).to(device)
 
 
 class Candidates(DialogueModel):
@@ -353,6 +361,7 @@ class Plato(_OwnPlato, TunedAdapter):
     """PLATO."""
 
     name = "plato"
+    version = 2
     card = Card(
         title="PLATO (small, from scratch)",
         family="variational",

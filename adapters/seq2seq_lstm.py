@@ -5,10 +5,10 @@ bidirectional LSTM reads the context; the final states of its two directions are
 a 2-layer LSTM, whose current top state asks "general" attention. What attention gives is not fed
 to the next step, so training runs over a whole response at once. Tables of words are separate.
 
-As in the code, a tenth of the context's words become UNK in training, and AMSGrad trains with a
-weight decay of 3e-7. The paper says 3e-5, which as an addend to the gradient is heavy on gains
-and word vectors. It validates twice an epoch and stops after ten validations without gain; here
-five whole epochs stand for them.
+As in the code, a tenth of the context's tokens, separators of turns among them, become UNK in
+training, and AMSGrad trains with a weight decay of 3e-7. The paper says 3e-5, which as an addend to
+the gradient is heavy on gains and word vectors. It validates twice an epoch and stops after ten
+validations without gain; here five whole epochs stand for them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ class LSTMConfig(WordTable, WordStart, NeuralConfig):
         hidden: h, of every direction.
         recurrent_layers: stacked layers on both sides.
         dropout: on word vectors, between layers and before the output.
-        context_drop: chance of a context word to become UNK in training.
+        context_drop: chance of a context token, separators of turns among them, to become UNK in
+            training.
         weight_decay: times the weights, added to the gradient.
     """
 

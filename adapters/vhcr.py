@@ -127,7 +127,7 @@ class VHCR(WordAdapter, NeuralAdapter):
     """The variational hierarchical conversation RNN."""
 
     name = "vhcr"
-    version = 4
+    version = 5
     card = Card(
         title="VHCR",
         family="variational",

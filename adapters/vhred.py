@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from dialbench.adapter import Card
@@ -102,7 +103,7 @@ class VariationalModel(HREDModel):
         """The decoder's first state with z drawn from the prior p(z | c).
 
         Args:
-            context: (B, size) of c and what else is known.
+            context: (B, size) of c, (B, h), and what else is known.
             epsilon: (B, z) standard normal numbers.
         """
         return self.begin(context, self.prior(context).sample(epsilon))  # s_0 from [c; z]
@@ -111,9 +112,12 @@ class VariationalModel(HREDModel):
         self, context: Tensor, response: Tensor, epsilon: Tensor
     ) -> tuple[State, Tensor]:
         """As `begin_with_prior` with z drawn from q(z | c, r), and KL(q || p), (B,)."""
-        c, r = self.for_latent(context), self.for_latent(response)  # (B, size), (B, 2h)
-        posterior = self.posterior(c, r)  # q(z | c, r), (B, z)
-        return self.begin(context, posterior.sample(epsilon)), posterior.divergence(self.prior(c))
+        h = self.output.in_features
+        # What else is known is a latent variable, no encoder's output.
+        known = torch.cat([self.for_latent(context[:, :h]), context[:, h:]], -1)  # (B, size)
+        posterior = self.posterior(known, self.for_latent(response))  # q(z | c, r), (B, z)
+        divergence = posterior.divergence(self.prior(known))
+        return self.begin(context, posterior.sample(epsilon)), divergence
 
     def for_latent(self, read: Tensor) -> Tensor:
         """Encoder outputs; detached where prior and posterior must not train the encoders."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ from dialbench.adapter import Progress
 from dialbench.errors import InputError, UnknownName
 from dialbench.records import Result, Table
 from dialbench.reporting.options import ReportOptions, require_own_table
-from dialbench.running.plan import comparison_key
+from dialbench.running.plan import by_setting
 from dialbench.store import baselines
 from dialbench.store.layout import Store
 
@@ -76,6 +76,7 @@ def compare(
     *,
     corpus: str | None = None,
     by: str | None = None,
+    seeds: Collection[int] | None = None,
 ) -> tuple[Differences, Pairwise | None]:
     """How a row of finished runs differs from another one that answered the same contexts.
 
@@ -85,20 +86,23 @@ def compare(
         b: likewise, the one it is compared with.
         corpus: whose contexts both answered, where there are several.
         by: the metric that decides which of two responses is better.
+        seeds: the training runs that count; None: all.
 
     Returns:
-        The differences of `a` less `b` in every metric, over all seeds; and the responses of the
+        The differences of `a` less `b` in every metric, over those seeds; and the responses of the
         first seed of each, None where no metric has values of single responses, as in a baseline.
 
     Raises:
-        InputError: there are no such rows, metric or corpus, several test sets that both answer, or
-            `by` is of a baseline.
+        InputError: there are no such rows, metric, seeds or corpus, several test sets that both
+            answer, or `by` is of a baseline.
     """
     from dialbench.reporting.pairwise import Pairwise
     from dialbench.reporting.results import Differences
     from dialbench.scoring.paired import compare_results
 
     results, read = _finished(runs)
+    if seeds is not None:
+        results = _of_seeds(results, seeds)
     ours, base = _pair(results, a, b, corpus)
     differences = Differences(ours.label, base.label, compare_results(ours.results, base.results))
     if read is None:
@@ -126,6 +130,15 @@ def _finished(runs: Path | str) -> tuple[list[Result], Read | None]:
         return baseline.results(), None
     store = Store(path)
     return store.require_results(), store.read_responses
+
+
+def _of_seeds(results: Sequence[Result], seeds: Collection[int]) -> list[Result]:
+    known = sorted({result.job.seed for result in results})
+    if unknown := sorted(set(seeds).difference(known)):
+        what = f"no run has seed {', '.join(map(str, unknown))}"
+        hint = f"There are {', '.join(map(str, known))}."
+        raise InputError(what, where="--seeds", hint=hint)
+    return [result for result in results if result.job.seed in seeds]
 
 
 def _pair(
@@ -165,13 +178,11 @@ def _tables(results: Sequence[Result], chosen: ReportOptions) -> list[Table]:
     from dialbench.reporting.tables.results import build
     from dialbench.reporting.tables.rows import require_rows, seed_groups
 
-    settings: dict[str, list[Result]] = {}
-    for result in results:
-        settings.setdefault(comparison_key(result.job), []).append(result)
+    settings = by_setting(results)
     names = list(dict.fromkeys(name for result in results for name in result.scores))
-    require_rows([seed_groups(group) for group in settings.values()], chosen.rows or ())
+    require_rows([seed_groups(group) for group in settings], chosen.rows or ())
     tables = []
-    for group in settings.values():
+    for group in settings:
         scored = {name for result in group for name in result.scores}
         metrics = names if chosen.columns else [name for name in names if name in scored]
         tables += build(group, metrics=metrics, options=chosen)

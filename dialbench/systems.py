@@ -6,6 +6,7 @@ Systems are found through the entry-point group `dialbench.adapters` or in a plu
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import importlib.metadata
 import importlib.util
 import re
@@ -30,6 +31,7 @@ from dialbench.options import (
 
 GROUP = "dialbench.adapters"
 Plugin = Path | type[Adapter]
+_PLUGIN = "dialbench_plugin_"  # what the modules of plug-in files are called
 """A file with further systems, or one of them."""
 _NO_SUCH_OPTION = object()
 
@@ -303,8 +305,16 @@ def adapters_of(path: Path) -> list[type[Adapter]]:
     return adapters
 
 
+def source_checksum(adapter: type[Adapter]) -> str | None:
+    """The checksum of the plug-in file that defines a system; None of installed systems."""
+    path = getattr(sys.modules.get(adapter.__module__), "__file__", None)
+    if path is None or not adapter.__module__.startswith(_PLUGIN):
+        return None
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
 def _subclasses_in(path: Path) -> Iterable[type[Adapter]]:
-    module_name = f"dialbench_plugin_{re.sub(r'[^0-9a-zA-Z]', '_', path.stem)}"
+    module_name = f"{_PLUGIN}{re.sub(r'[^0-9a-zA-Z]', '_', path.stem)}"
     spec = importlib.util.spec_from_file_location(module_name, path)
     if spec is None or spec.loader is None or not path.is_file():
         raise FileNotFoundError(f"{path} is not a Python file")

@@ -177,7 +177,10 @@ def normal_table(rows: int, size: int, std: float) -> nn.Embedding:
 
 
 def drop_words(inputs: Tensor, rate: float) -> Tensor:
-    """Decoder inputs (B, T) with each word replaced by UNK with chance `rate`; BOS stays."""
+    """Tokens (B, T), separators of turns among them, each replaced by UNK with chance `rate`.
+
+    BOS and PAD stay.
+    """
     dropped = torch.rand(inputs.shape, device=inputs.device).lt(rate)  # (B, T)
     return inputs.masked_fill(dropped & inputs.ne(BOS) & inputs.ne(PAD), UNK)
 

@@ -167,11 +167,14 @@ class TopicAwareModel(DialogueModel):
         readouts = readouts if self.training else readouts.to(bonus.dtype)
         bonus_scores = readouts @ bonus[..., :-1].transpose(1, 2) + bonus[:, None, :, -1]
         word_numbers = numbers[:, None].expand(-1, readouts.shape[1], -1)  # (B, W, K)
-        ahead = self._bound(bonus_scores) - every.gather(2, word_numbers)  # Psi_K - Psi_V
+        # bfloat16 is too coarse for a difference and its exponential, and on a CPU autocast leaves
+        # logaddexp in the precision that it is given.
+        precision = torch.promote_types(every.dtype, torch.float32)
+        # Psi_K - Psi_V, (B, W, K)
+        ahead = self._bound(bonus_scores).to(precision) - every.gather(2, word_numbers)
         # log(exp Psi_V + exp Psi_K) - Psi_V = log(1 + exp(Psi_K - Psi_V)), (B, W, K)
         gained = torch.logaddexp(ahead, torch.zeros_like(ahead))
         gained = gained.masked_fill(word_numbers.eq(PAD), 0.0)
-        # Autocast keeps logaddexp, and with it what is gained, in float32.
         return every.scatter_add(2, word_numbers, gained.to(every.dtype))
 
     def _bound(self, scores: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ _KINDS: dict[str, CauseKind] = {
     "test data": "data",
     "files that the options name": "data",
     "version of the system's code": "code",
+    "plug-in file": "code",
     "torch": "library",
     "device": "device",
     "dtype": "device",

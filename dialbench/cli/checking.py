@@ -80,6 +80,7 @@ def check(
     from dialbench.checking.to_markdown import to_markdown
     from dialbench.checking.to_rich import RichSummary
     from dialbench.checking.wording import summarise
+    from dialbench.files.distinct import require_distinct
     from dialbench.text.cleaning import clean
 
     add = options.pop("add")
@@ -90,6 +91,7 @@ def check(
         raise click.UsageError("--update writes every seed: leave --seeds out")
     if against and (update or options["texts_from"]):
         raise click.UsageError("--update and --texts-from are of a baseline: leave --against out")
+    require_distinct({"--baseline": baseline, "--markdown": markdown, "--junit": junit})
     comparison = compare(
         runs, baseline=baseline, against=against, update="add" if add else update, **options
     )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from dialbench.cli.options import print_json, print_tables, print_text
+from dialbench.cli.options import list_of, print_json, print_tables, print_text
 
 if TYPE_CHECKING:
     from dialbench.reporting.pairwise import Pairwise
@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     help="Metric that says which of two responses is better.  [default: the first usual one]",
 )
 @click.option(
+    "--seeds",
+    callback=list_of(int),
+    metavar="1,2",
+    help="Training runs that count.  [default: all]",
+)
+@click.option(
     "--examples",
     type=click.IntRange(min=0),
     default=5,
@@ -39,9 +45,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="csv and tex are of the differences alone.",
 )
-def compare(
-    runs: Path, a: str, b: str, corpus: str | None, by: str | None, examples: int, format: str
-) -> None:
+def compare(runs: Path, a: str, b: str, examples: int, format: str, **chosen: Any) -> None:
     """Compare two rows of finished RUNS, A less B: in every metric, by length, topic and example.
 
     A and B are labels of rows or names of systems. A baseline that `check` wrote serves as well,
@@ -49,7 +53,7 @@ def compare(
     """
     from dialbench import reports
 
-    differences, pair = reports.compare(runs, a, b, corpus=corpus, by=by)
+    differences, pair = reports.compare(runs, a, b, **chosen)
     if format == "json":
         print_json(_plain(differences, pair, examples))
         return

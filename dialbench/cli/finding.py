@@ -100,8 +100,11 @@ def export(
     `dialbench score` read it.
     """
     from dialbench.corpora.base import load_corpus
-    from dialbench.corpora.export import export_lines, licence_notice, write_export
+    from dialbench.corpora.export import export_lines, files_of, licence_notice, write_export
+    from dialbench.files.distinct import require_distinct
 
+    for file in files_of(corpus):
+        require_distinct({"the corpus": file, "--out": out})
     loaded = load_corpus(
         corpus,
         data=data,

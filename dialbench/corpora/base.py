@@ -77,8 +77,25 @@ def load_corpus(
     optional = {"train", "valid"} if test_only else contents.absent - {"test"}
     for split in (split for split in SPLITS if split not in optional):
         if not any(True for item in corpus.items[split] for _ in examples_of(item, 1)):
-            raise InputError(f"its {split} split has no example", where=f"{where} {name}")
+            raise InputError(
+                f"its {split} split has no example",
+                where=f"{where} {name}",
+                hint=_hint_without_example(name, split, where, clean=clean),
+            )
     return corpus
+
+
+def _hint_without_example(name: str, split: str, where: str, *, clean: bool) -> str:
+    if clean and split == "test":
+        return "Leave --clean out or give other test dialogues."
+    if name in _MODULES:
+        return "Fetch it again."
+    if Path(name).is_dir():
+        return f"Write dialogues of two turns or more into its file of the {split} split."
+    marked, more = 'Mark lines with "split": "train", "valid" or "test"', "give more dialogues"
+    if where == "--corpus" and split != "test":
+        return f"{marked}, {more}, or run only rows that learn nothing."
+    return f"{marked}, or {more} of two turns or more."
 
 
 def name_of(name: str) -> str:

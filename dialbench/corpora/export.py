@@ -10,11 +10,22 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from dialbench.corpora.base import names
 from dialbench.corpora.corpus import Corpus
+from dialbench.corpora.files import SPLITS, plain_or_packed
 from dialbench.errors import InputError
 from dialbench.files.atomic import atomic_file
 from dialbench.files.responses import fields_of
 from dialbench.text.cleaning import visible
+
+
+def files_of(corpus: str) -> list[Path]:
+    """The files of the user's own corpus that `load_corpus(corpus)` reads; of a known one none."""
+    path = Path(corpus)
+    if corpus in names():
+        return []
+    splits = [plain_or_packed(path / f"{split}.jsonl") for split in SPLITS]
+    return [file for file in (path, *splits) if file.is_file()]
 
 
 def export_lines(corpus: Corpus, split: str) -> Iterator[str]:

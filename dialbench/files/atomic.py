@@ -20,13 +20,13 @@ from dialbench.errors import InputError, StorageError
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{8}\.dialbench-new")
 _OLD = re.compile(r"\.(.+)\.dialbench-old")
 _HINT_FULL = "Free some space or choose another --out."
-_HINT_READ_ONLY = "Choose a folder that can be written with --out."
+_HINT_PERMISSION = "Change its permissions or name another folder."  # be it read or written
 _HINTS = {
     errno.ENOSPC: _HINT_FULL,
     errno.EDQUOT: _HINT_FULL,
-    errno.EACCES: _HINT_READ_ONLY,
-    errno.EPERM: _HINT_READ_ONLY,
-    errno.EROFS: _HINT_READ_ONLY,
+    errno.EACCES: _HINT_PERMISSION,
+    errno.EPERM: _HINT_PERMISSION,
+    errno.EROFS: "Choose a folder that can be written with --out.",
     errno.ENOTDIR: "A file stands where a folder is needed: move it or choose another --out.",
     errno.EEXIST: "A file stands where a folder is needed: move it or choose another --out.",
     errno.ENOENT: "It was deleted meanwhile, or its folder was: run again.",

@@ -225,6 +225,9 @@ class _Table:
             for kind, names in _COLUMNS.items()
         }
         for number, (where, row) in enumerate(self.rows, start=1):
+            if row[response] == ():
+                hint = "Give at least one; an empty string is an empty response."
+                raise InputError("there is no response to this context", where=where, hint=hint)
             first, *alternatives = _several(row[response])
             yield ResponseLine(
                 where,

@@ -25,6 +25,7 @@ BLOCK_TOKENS = 1 << 18
 Bounds = tuple[float, float]
 SHARE: Bounds = (0.0, 1.0)
 POSITIVE: Bounds = (0.0, math.inf)
+AT_LEAST_ONE: Bounds = (1.0, math.inf)
 COSINE: Bounds = (-1.0, 1.0)
 
 REPEATS_FROM = 300
@@ -59,8 +60,8 @@ class Metric(ABC, Generic[S]):
     Attributes:
         name: how `--metrics` calls it.
         tokenizer: name of the tokeniser that its texts must have gone through.
-        signature: every choice that changes the value; values of different signatures do not
-            compare.
+        signature: every choice that changes the value; that of a value also tells what the
+            responses themselves decide (`signature_of`).
         verbatim: whether it reads the text itself, not only its tokens.
         ordered: whether the order of the responses changes the value.
         bounds: the lowest and highest value that is possible.
@@ -76,8 +77,8 @@ class Metric(ABC, Generic[S]):
 
     verbatim: ClassVar[bool] = False
     ordered: ClassVar[bool] = False
-    bounds: ClassVar[Bounds] = (-math.inf, math.inf)
     interacting: ClassVar[bool] = False
+    bounds: Bounds = (-math.inf, math.inf)
     interval_from: int = 0
     version: ClassVar[int] = 1
     missing: str = ""
@@ -147,6 +148,10 @@ class Metric(ABC, Generic[S]):
     def count(self, statistics: S) -> int:
         """How many responses the value rests on."""
         return len(statistics)
+
+    def signature_of(self, statistics: S) -> str:
+        """The signature of the value of these; values of different signatures do not compare."""
+        return self.signature
 
     @abstractmethod
     def reason(self, statistics: S) -> str:

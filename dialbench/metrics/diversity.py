@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialbench.metrics.base import BLOCK_TOKENS, POSITIVE, SHARE, MeanMetric
+from dialbench.metrics.formulas import adjusted
 from dialbench.metrics.frequencies import Frequencies, FrequencyMetric
 from dialbench.metrics.info import SATURATED, MetricInfo
 from dialbench.metrics.ngrams import distinct, ngram_counts, ngrams, renumber
@@ -133,8 +134,8 @@ class ExpectationAdjusted(_NgramCounts):
         return self._different_over("adjusted", self._n, statistics, dialogues, self._kinds)
 
     def _measure(self, counts: NDArray[np.int64], kinds: NDArray[np.int64]) -> float:
-        unseen = (1 - 1 / self._kinds) ** int(counts @ kinds)
-        return float(kinds.sum() / (self._kinds * (1 - unseen)))
+        numbers = np.array([counts @ kinds, kinds.sum()], dtype=np.float64)
+        return float(adjusted(numbers, self._kinds))
 
 
 class RarefiedDistinct(_NgramCounts):

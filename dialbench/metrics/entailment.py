@@ -133,14 +133,14 @@ class Entailment(MeanMetric):
     Args:
         name: ue (labels, in [-1, 1]), ue-soft (probability of entailment minus that of
             contradiction, in [-1, 1]), ue-entail, ue-neutral, ue-contradict (shares of the
-            labels), ue-p-entail (mean probability of entailment) or ue-raw (ue without the guard,
-            as the papers have it).
+            labels, in [0, 1]), ue-p-entail (mean probability of entailment, in [0, 1]) or ue-raw
+            (ue without the guard, as the papers have it).
         tokenizer: name of the tokeniser, which decides what is empty.
         verdicts: of the judge; None gives NaN and a reason.
         missing: why there are none.
     """
 
-    bounds = COSINE
+    bounds = COSINE  # of the whole family; those of one metric are in it
     verbatim: ClassVar[bool] = True
 
     def __init__(self, name: str, tokenizer: str, verdicts: Verdicts | None, missing: str) -> None:
@@ -152,7 +152,9 @@ class Entailment(MeanMetric):
             f"{name}|premise:turn|hypothesis:response|text:written|guard:{guard}|judge:{source}",
             tokenizer,
         )
-        self._verdicts, self._weights = verdicts, np.array(WEIGHTS[name])
+        weights = WEIGHTS[name]
+        self.bounds = float(min(weights)), float(max(weights))
+        self._verdicts, self._weights = verdicts, np.array(weights)
         self.missing = "" if verdicts else missing
 
     def values(self, texts: Texts) -> Floats:

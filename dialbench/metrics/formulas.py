@@ -22,7 +22,9 @@ def share(numbers: Floats) -> Floats:
 
 def adjusted(numbers: Floats, kinds: float) -> Floats:
     """Different n-grams over those that as many draws from `kinds` would show, from (..., 2)."""
-    expected = kinds * -np.expm1(numbers[..., 0] * np.log1p(-1 / kinds))
+    # One kind leaves nothing unseen, whose logarithm is infinite.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        expected = kinds * -np.expm1(numbers[..., 0] * np.log1p(-1 / kinds))
     return _ratio(numbers[..., 1], expected)
 
 

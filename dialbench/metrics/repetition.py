@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dialbench.metrics.base import REPEATS_FROM, Metric
+from dialbench.metrics.base import POSITIVE, REPEATS_FROM, Metric
 from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.ngrams import distinct, ngram_counts, ngrams, renumber
 from dialbench.metrics.texts import Ragged, Texts
@@ -28,7 +28,7 @@ class CompressionRatio(Metric[Ragged]):
     """
 
     ordered: ClassVar[bool] = True
-    bounds: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    bounds = POSITIVE
     interval_from = REPEATS_FROM
 
     def __init__(self, tokenizer: str) -> None:
@@ -62,7 +62,7 @@ class NgramDiversity(Metric[Ragged]):
     """
 
     ordered: ClassVar[bool] = True
-    bounds: ClassVar[tuple[float, float]] = (0.0, 4.0)
+    bounds = (0.0, 4.0)
     interval_from = REPEATS_FROM
     _highest = 4
 
@@ -102,7 +102,7 @@ class SelfRepetition(Metric[Ragged]):
     shorter than 4 tokens counts 0. It grows with the number of responses and with their length.
     """
 
-    bounds: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    bounds = POSITIVE
     interval_from = REPEATS_FROM
     _n = 4
 

@@ -17,7 +17,7 @@ from dialbench.errors import InputError
 from dialbench.extras import are_installed, install_command, require_installed
 from dialbench.files.checksum import sha256_of
 from dialbench.files.pretrained import silence
-from dialbench.metrics.base import COSINE, POSITIVE, Dense, MeanMetric, Metric
+from dialbench.metrics.base import AT_LEAST_ONE, COSINE, Dense, MeanMetric, Metric
 from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.overlap import NO_REFERENCES
 from dialbench.metrics.resource import Resource
@@ -199,7 +199,7 @@ class EmbeddingContext(OfSentences, MeanMetric):
         model: the sentence model; None gives NaN and a reason.
     """
 
-    bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+    bounds = COSINE
 
     def __init__(self, tokenizer: str, model: SentenceModel | None) -> None:
         recipe = "emb-context|text:verbatim|model:{model}|context:mean-over-turns"
@@ -232,7 +232,7 @@ class Vendi(OfSentences):
         model: the sentence model; None gives NaN and a reason.
     """
 
-    bounds = POSITIVE
+    bounds = AT_LEAST_ONE
 
     def __init__(self, tokenizer: str, model: SentenceModel | None) -> None:
         recipe = "vendi|kernel:cosine|order:1|text:verbatim|model:{model}"

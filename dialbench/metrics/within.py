@@ -1,16 +1,18 @@
 """How varied the responses to one and the same context are, where several were drawn.
 
 Each metric looks at the responses of one context at a time; the value is the mean over contexts,
-beside the metric of the same name across contexts. It moves with the number of responses:
-compare only systems that drew as many. Contexts with a single response are left out.
+beside the metric of the same name across contexts. It moves with the number of responses, so the
+signature of a value tells it. Contexts with a single response are left out.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 import numpy as np
 from numpy.typing import NDArray
 
-from dialbench.metrics.base import POSITIVE, SHARE, MeanMetric
+from dialbench.metrics.base import AT_LEAST_ONE, SHARE, Dense, MeanMetric
 from dialbench.metrics.diversity import distinct_by
 from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.semantic import SENTENCES, OfSentences, SentenceModel
@@ -19,10 +21,36 @@ from dialbench.metrics.settings import Denominator
 from dialbench.metrics.texts import Texts
 
 Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
 _SINGLE = "no context has several responses"
+_NUMBER = "responses:K"
+"""What a recipe has in place of the number of responses, which only a set of them tells."""
 
 
-class WithinDistinct(MeanMetric):
+class OfContexts(ABC):
+    """What a mean over contexts of how varied the responses to each are has besides.
+
+    Its recipe says `_NUMBER`.
+    """
+
+    signature: str
+
+    @abstractmethod
+    def values(self, texts: Texts) -> Floats:
+        """(contexts,) how varied the responses to each are."""
+
+    def statistics(self, texts: Texts) -> Dense:
+        """(contexts, 2) the values, and how many responses there are to each context."""
+        drawn = 1 + np.diff(texts.alternative_offsets)
+        return Dense(np.stack([self.values(texts), drawn], axis=1))
+
+    def signature_of(self, statistics: Dense) -> str:
+        """With the number of responses to a context, since the value moves with it."""
+        drawn = statistics.values[:, 1].astype(np.int64)
+        return self.signature.replace(_NUMBER, f"responses:{_told(drawn[drawn > 1])}")
+
+
+class WithinDistinct(OfContexts, MeanMetric):
     """within-dist-n: Distinct-n of the responses to one context, mean over contexts, in [0, 1].
 
     Args:
@@ -34,7 +62,7 @@ class WithinDistinct(MeanMetric):
     bounds = SHARE
 
     def __init__(self, n: int, tokenizer: str, denominator: Denominator = "tokens") -> None:
-        recipe = f"dist-{n}|scope:context|denominator:{denominator}"
+        recipe = f"dist-{n}|scope:context|{_NUMBER}|denominator:{denominator}"
         super().__init__(f"within-dist-{n}", recipe, tokenizer)
         self._n = n
         self._denominator = denominator
@@ -51,7 +79,7 @@ class WithinDistinct(MeanMetric):
         return f"{_SINGLE} with a {unit}"
 
 
-class WithinSelfBleu(MeanMetric):
+class WithinSelfBleu(OfContexts, MeanMetric):
     """within-self-bleu: BLEU-4 of each response against the others to its context, in [0, 1].
 
     As self-bleu; the mean over the responses of a context, then over contexts. Lower is more
@@ -61,8 +89,8 @@ class WithinSelfBleu(MeanMetric):
     bounds = SHARE
 
     def __init__(self, tokenizer: str) -> None:
-        recipe = "self-bleu|orders:1-4|references:others-to-the-context|smooth:epsilon-0.1"
-        super().__init__("within-self-bleu", recipe, tokenizer)
+        recipe = "self-bleu|orders:1-4|references:others-to-the-context"
+        super().__init__("within-self-bleu", f"{recipe}|{_NUMBER}|smooth:epsilon-0.1", tokenizer)
 
     def values(self, texts: Texts) -> Floats:
         """(contexts,) mean BLEU of the responses of each."""
@@ -81,7 +109,7 @@ class WithinSelfBleu(MeanMetric):
         return _SINGLE
 
 
-class WithinVendi(OfSentences, MeanMetric):
+class WithinVendi(OfContexts, OfSentences, MeanMetric):
     """within-vendi: the effective number of different responses to one context, mean.
 
     As vendi. Empty responses are left out, and with them contexts that have no others.
@@ -91,11 +119,13 @@ class WithinVendi(OfSentences, MeanMetric):
         model: the sentence model; None gives NaN and a reason.
     """
 
-    bounds = POSITIVE
+    bounds = AT_LEAST_ONE
 
     def __init__(self, tokenizer: str, model: SentenceModel | None) -> None:
-        recipe = "vendi|scope:context|kernel:cosine|order:1|text:verbatim|model:{model}"
-        super().__init__("within-vendi", recipe, tokenizer, model)
+        recipe = "kernel:cosine|order:1|text:verbatim|model:{model}"
+        super().__init__(
+            "within-vendi", f"vendi|scope:context|{_NUMBER}|{recipe}", tokenizer, model
+        )
 
     def values(self, texts: Texts) -> Floats:
         """(contexts,) number of each."""
@@ -119,7 +149,15 @@ class WithinVendi(OfSentences, MeanMetric):
         return self.missing or f"{_SINGLE} with a token"
 
 
-def _means(values: Floats, owners: NDArray[np.int64], count: int) -> Floats:
+def _told(drawn: Counts) -> str:
+    """The number that all of these are, or the least, the most and the mean; 1 where none are."""
+    if not len(drawn):
+        return "1"
+    least, most = drawn.min(), drawn.max()
+    return f"{least}" if least == most else f"{least}-{most},mean:{drawn.mean():.6g}"
+
+
+def _means(values: Floats, owners: Counts, count: int) -> Floats:
     """(count,) the mean of the values of each owner, NaN where it has none."""
     sums = np.bincount(owners, weights=values, minlength=count)
     sizes = np.bincount(owners, minlength=count)

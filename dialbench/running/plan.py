@@ -15,7 +15,7 @@ from dialbench.errors import InputError
 from dialbench.options import split_outside_brackets, write_options
 from dialbench.presets.preset import Preset
 from dialbench.presets.preset import load as load_preset
-from dialbench.records import Context, Decoding, Job, Split, fingerprint_of
+from dialbench.records import Context, Decoding, Job, Result, Split, fingerprint_of
 from dialbench.suites.suite import Group, RunnableSuite, Suite, SuiteRow, TopicSuite, load_runnable
 from dialbench.systems import Plugin, Registry, System
 
@@ -197,6 +197,7 @@ class Plan:
         for job in planned:
             by_corpus.setdefault(job.corpus, []).append(job)
         datasets = {name: _dataset(name, request, preset, jobs) for name, jobs in by_corpus.items()}
+        _require_different_names(datasets)
         tasks = [_task(job, datasets[job.corpus]) for job in planned]
         distinct = {task.job.fingerprint: task for task in tasks}
         return cls(
@@ -359,6 +360,16 @@ def _dataset(name: str, request: Request, preset: Preset, jobs: Sequence[_Planne
     )
 
 
+def _require_different_names(datasets: Mapping[str, Dataset]) -> None:
+    """Rows of two files of one name could not be told apart."""
+    files: dict[str, str] = {}
+    for file, dataset in datasets.items():
+        name = dataset.corpus.name
+        if files.setdefault(name, file) != file:
+            what = f"{files[name]} and {file} are both called {name}"
+            raise InputError(what, where="--corpus", hint="Rename one of the files.")
+
+
 def _require_training_data(corpus: Corpus, jobs: Iterable[_PlannedJob], where: str) -> None:
     learning = dict.fromkeys(job.system.name for job in jobs if job.learns)
     missing = [split for split in ("train", "valid") if not corpus.items[split]]
@@ -424,6 +435,14 @@ def training_settings(system: System, preset: Preset) -> dict[str, Any]:
     options = dataclasses.asdict(system.config(preset.system))
     matters = {key: value for key, value in options.items() if key not in adapter.speed_options}
     return {"config": matters, "version": adapter.version}
+
+
+def by_setting(results: Iterable[Result]) -> list[list[Result]]:
+    """The results that share a table, in order of appearance."""
+    settings: dict[str, list[Result]] = {}
+    for result in results:
+        settings.setdefault(comparison_key(result.job), []).append(result)
+    return list(settings.values())
 
 
 def comparison_key(job: Job) -> str:

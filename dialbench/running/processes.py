@@ -289,6 +289,7 @@ def _serve(
         worker = Worker(Store(root), device, relay, overwrite, deadline=deadline)
         _run_tasks(connection, relay, request, worker)
     except KeyboardInterrupt:
+        _ignore_end()
         raise SystemExit(_EXIT_INTERRUPTED) from None
 
 
@@ -304,7 +305,14 @@ def _run_tasks(connection: Connection, relay: _Relay, request: Request, worker: 
             worker.run_task(_find_task(tasks, fingerprint), deadline)
             relay.send("done", worker.state)
     except DialbenchError as error:
+        _ignore_end()
         relay.send("broken", error)
+
+
+def _ignore_end() -> None:
+    # This process ends by itself; the SIGTERM with which its parent ends it, too, would print a
+    # traceback where it meets Python's own end.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 def _receive(

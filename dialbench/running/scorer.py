@@ -46,20 +46,20 @@ class Scorer:
         self.key = scoring_key(self.metrics, self.system_metrics)
 
     def score(self, plan: Plan) -> None:
-        """Scores every job of the plan on this corpus that has responses."""
-        store = self.store
-        planned = (task.job for task in plan.tasks if task.dataset is self.dataset)
-        jobs = [
-            job
-            for job in planned
-            if store.answered(job) and not (self._is_scored(job) and self._is_profiled(job))
-        ]
-        if not jobs:
-            return
-        with self._board.job(self._label):
-            self._meter.begin(len(jobs))
-            for job in self._meter.over(jobs):
-                self._score(job)
+        """Scores every job of the plan on this corpus that has responses.
+
+        Afterwards these scores are the latest ones of each, whichever were before.
+        """
+        planned = [task.job for task in plan.tasks if task.dataset is self.dataset]
+        answered = [job for job in planned if self.store.answered(job)]
+        jobs = [job for job in answered if not (self._is_scored(job) and self._is_profiled(job))]
+        if jobs:
+            with self._board.job(self._label):
+                self._meter.begin(len(jobs))
+                for job in self._meter.over(jobs):
+                    self._score(job)
+        for job in answered:
+            self.store.make_latest(job, self.key)
 
     def _is_scored(self, job: Job) -> bool:
         return self.store.read_scores(job, self.key) is not None

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import chdir
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,8 +19,10 @@ from dialbench.running.options import Overwrite
 from dialbench.running.plan import Task
 from dialbench.running.progress import Display, JobProgress
 from dialbench.store.layout import Store
+from dialbench.systems import source_checksum
 
 _log = logging.getLogger(__name__)
+_SOURCE = "plug-in file"  # among the circumstances of responses: the checksum of a plug-in's file
 
 
 @dataclass
@@ -100,7 +104,7 @@ class Worker:
             store.drop_empty_work(job)
             self.board.done(str(job), time.monotonic() - start)
 
-    def pending(self, tasks: Iterable[Task]) -> list[Task]:
+    def pending(self, tasks: Sequence[Task]) -> list[Task]:
         """The tasks for which there is something to do."""
         pending = []
         for task in tasks:
@@ -108,7 +112,19 @@ class Worker:
                 pending.append(task)
             else:
                 _log.info("%s: nothing to do, its responses are in %s", task.job, self.store.root)
+        for name in dict.fromkeys(t.job.system for t in tasks if self._is_outdated(t)):
+            self.board.say(
+                f"warning: {name}: its file has changed since it responded, and its responses stay"
+                " as they were. Raise its version, or use --overwrite always."
+            )
         return pending
+
+    def _is_outdated(self, task: Task) -> bool:
+        """Whether an earlier text of a plug-in gave the responses that are there."""
+        answered = self.store.answered(task.job)
+        known = answered and answered.circumstances.get(_SOURCE)
+        is_done = known is not None and not self._is_pending(task)
+        return is_done and known != source_checksum(task.system.adapter)
 
     def _is_pending(self, task: Task) -> bool:
         record = self.store.job_record(task.job)
@@ -180,7 +196,8 @@ class Worker:
         texts = _respond_once(adapter, task, run, 0)
         seconds = time.monotonic() - start
         further = [_respond_once(adapter, task, run, k) for k in range(1, task.dataset.samples)]
-        circumstances = adapter.circumstances(run)
+        source = source_checksum(task.system.adapter)
+        circumstances = {**adapter.circumstances(run), **({_SOURCE: source} if source else {})}
         device = str(circumstances.get("device", self.device))
         examples = task.dataset.test
         responses = Responses(
@@ -337,7 +354,8 @@ def _respond_once(adapter: Adapter, task: Task, run: Run, draw: int) -> list[str
     examples = task.dataset.test
     as_context = Example.as_context_with_references if adapter.oracle else Example.as_context
     contexts = [as_context(example, draw) for example in examples]
-    texts = adapter.respond(contexts, task.job.decoding, run)
+    with chdir(os.curdir):  # which a system may leave
+        texts = adapter.respond(contexts, task.job.decoding, run)
     _require_texts(texts, len(contexts))
     return texts
 

@@ -32,7 +32,7 @@ class PaperColumn:
 
     Attributes:
         title: as printed, and which recipe it is where another may take its place.
-        metric: our name of what it holds.
+        measure: our name of the metric that it holds.
         percent: whether the paper prints percentages.
         tokenizer: where it differs from the paper's other columns.
         without_meteor: the column in its place on a machine without METEOR 1.5.
@@ -189,8 +189,8 @@ def score_under(
 
     Returns:
         For each file and convention `{"system", "convention", "metrics": {title: {"value",
-        "signature", "n", "interval", "reason", "metric", "percent"}}}`. Values are fractions;
-        `percent` says that the paper prints them times 100.
+        "signature", "n", "interval", "reason", "measure", "percent"}}}`. Values are fractions;
+        `measure` is our name of the metric, and `percent` says that the paper prints it times 100.
 
     Raises:
         InputError: a file, name or argument cannot be used.

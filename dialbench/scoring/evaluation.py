@@ -98,7 +98,7 @@ def _score(
     score = Score(
         value=value,
         n=metric.count(statistics),
-        signature=metric.signature,
+        signature=metric.signature_of(statistics),
         per_response=per_response,
         dialogues=dialogues.numbers.astype(np.float64),
         reason=metric.reason(statistics),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -35,12 +35,16 @@ def files_of(
         column: of the responses in a DataFrame.
 
     Raises:
-        InputError: something in them is no text, or a table has no such column.
+        InputError: something in them is no text, a context has no response, or a table has no
+            such column.
     """
     if isinstance(responses, str | Path):
         return [responses]
     if _are_paths(responses):
         return responses
+    if isinstance(responses, Mapping) and not responses:
+        hint = "Give those of one system or more."
+        raise InputError("there are no responses to score", where=_UNNAMED, hint=hint)
     named = responses if isinstance(responses, Mapping) else {_UNNAMED: responses}
     return {str(name): _lines(given, str(name), column) for name, given in named.items()}
 
@@ -55,7 +59,7 @@ def rows_of(
     """
     if isinstance(texts, str | Path) or _are_paths(texts):
         return texts
-    cells = (_cell(value, f"{kind}[{number}]") for number, value in enumerate(texts))
+    cells = (_cell(value, where) for where, value in _each(texts, kind))
     return TextRows(kind, [split_texts(cell, kind) for cell in cells])
 
 
@@ -67,6 +71,18 @@ def _is_frame(values: Any) -> TypeIs[DataFrame]:
     return hasattr(values, "iterrows")  # so that pandas need not be there
 
 
+def _are_several(values: Any) -> TypeIs[Iterable[Any]]:
+    return isinstance(values, Iterable) and not isinstance(values, bytes | Mapping)
+
+
+def _each(values: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """The values of a list, or of what is like one, each with what errors call it."""
+    if not _are_several(values):
+        hint = "Give a list of strings, or a path."
+        raise InputError(f"{type(values).__name__} is no list of texts", where=name, hint=hint)
+    return ((f"{name}[{number}]", value) for number, value in enumerate(values))
+
+
 def _lines(responses: Outputs, name: str, column: str | None) -> str | Path | list[ResponseLine]:
     if isinstance(responses, str | Path):
         return responses
@@ -74,17 +90,19 @@ def _lines(responses: Outputs, name: str, column: str | None) -> str | Path | li
         header = [str(column) for column in responses.columns]
         rows = responses.itertuples(index=False, name=None)
         return table_responses(name, header, _cells(header, rows, name), column)
-    header = ["response"]
-    rows = ((response,) for response in responses)
-    return table_responses(name, header, _cells(header, rows, name))
+    return table_responses(name, ["response"], _answers(responses, name))
+
+
+def _answers(responses: Texts, name: str) -> Iterator[Mapping[str, Cell]]:
+    return ({"response": _cell(response, where)} for where, response in _each(responses, name))
 
 
 def _cells(
     header: Sequence[str], rows: Iterable[Sequence[Any]], name: str
-) -> Iterable[Mapping[str, Cell]]:
-    for number, row in enumerate(rows):
+) -> Iterator[Mapping[str, Cell]]:
+    for where, row in _each(rows, name):
         pairs = zip(header, row, strict=True)
-        yield {column: _cell(value, f"{name}[{number}]") for column, value in pairs}
+        yield {column: _cell(value, where) for column, value in pairs}
 
 
 def _cell(value: Any, where: str) -> Cell:
@@ -93,7 +111,7 @@ def _cell(value: Any, where: str) -> Cell:
         return ""
     if isinstance(value, str | numbers.Real):
         return _text(str(value), where)
-    if isinstance(value, Iterable) and not isinstance(value, bytes | Mapping):
+    if _are_several(value):
         return tuple(_text(text, where) for text in value)
     raise InputError(f"{type(value).__name__} is no text", where=where, hint="Give strings.")
 

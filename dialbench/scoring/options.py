@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
+from dialbench.errors import InputError, UnknownName
 from dialbench.options import Help, split_outside_brackets
 
+_Denominator = Literal["tokens", "ngrams"]
+_MOST_WORDS = 10**18
 _PATHS = ("vectors", "data", "sentence_model", "nli", "bert_model", "mauve_model")
 
 
@@ -32,6 +35,9 @@ class ScoringOptions:
         nli: the judge of ue: a folder or a name in the local cache of the Hub; None takes the
             embedded one.
         bert_model, mauve_model: of bertscore and mauve, likewise; None gives them no value.
+
+    Raises:
+        InputError: there is no such denominator, or the vocabulary is no number of words.
     """
 
     metrics: Annotated[
@@ -45,7 +51,7 @@ class ScoringOptions:
         ),
     ] = "default"
     denominator: Annotated[
-        Literal["tokens", "ngrams"] | None,
+        _Denominator | None,
         Help("What Distinct divides by.  [default: tokens; intra-dist-n: ngrams]"),
     ] = None
     vectors: Annotated[
@@ -74,9 +80,26 @@ class ScoringOptions:
             names = self.metrics
             listed = split_outside_brackets(names) if isinstance(names, str) else names
             object.__setattr__(self, "metrics", tuple(listed))
+        self._check_denominator()
+        self._check_vocabulary()
         for name in _PATHS:
             path = getattr(self, name)
             object.__setattr__(self, name, None if path is None else str(path))
+
+    def _check_denominator(self) -> None:
+        known = get_args(_Denominator)
+        if self.denominator is not None and self.denominator not in known:
+            given = str(self.denominator)
+            raise UnknownName.of("denominator", given, known, where="--denominator")
+
+    def _check_vocabulary(self) -> None:
+        words = self.vocabulary
+        if words is not None and not (isinstance(words, int) and 1 <= words < _MOST_WORDS):
+            raise InputError(
+                f"{words!r} is no number of words",
+                where="--vocabulary",
+                hint="Give a whole number from 1 on, of at most 18 digits.",
+            )
 
 
 @dataclass(frozen=True)

@@ -113,17 +113,13 @@ class _Side:
             for score in self.scores
         )
 
-    @property
-    def signatures(self) -> set[str]:
-        """Those of the scores."""
-        return {score.signature for score in self.scores}
-
 
 def _difference(ours: _Side, base: _Side) -> dict[str, Any]:
     """The fields of a comparison as plain values, with a reason where there is no p."""
-    if len(ours.signatures | base.signatures) > 1:
+    signatures = list(dict.fromkeys(score.signature for score in (*ours.scores, *base.scores)))
+    if len(signatures) > 1:
         nothing = Comparison(Estimate(math.nan, None), None, "", 0).plain()
-        return nothing | {"reason": "scored under different signatures"}
+        return nothing | {"reason": f"scored under different signatures: {_unlike(signatures)}"}
     result = compare(ours.scores, base.scores, FORMULAS).plain()
     if result["difference"]["value"] is None:
         # The tests give 1 where nothing pairs up.
@@ -132,6 +128,14 @@ def _difference(ours: _Side, base: _Side) -> dict[str, Any]:
     elif result["p"] is None:
         result["reason"] = _UNTESTED if ours.has_parts and base.has_parts else _ONE_VALUE
     return result
+
+
+def _unlike(signatures: Sequence[str]) -> str:
+    """What of each signature is not in all of them; the whole of one that has nothing else."""
+    fields = {signature: signature.split("|") for signature in signatures}
+    common = set.intersection(*map(set, fields.values()))
+    own = {name: "|".join(f for f in parts if f not in common) for name, parts in fields.items()}
+    return " and ".join(rest or signature for signature, rest in own.items())
 
 
 def _score(metric: Metric[Any], texts: Texts) -> Score:

@@ -10,6 +10,7 @@ from typing import Any
 from dialbench.adapter import Progress
 from dialbench.corpora.corpus import Corpus
 from dialbench.corpora.training_text import training_split, whole_training_split
+from dialbench.errors import InputError
 from dialbench.metrics import registry
 from dialbench.metrics.base import Metric
 from dialbench.metrics.system import SystemMetric
@@ -23,7 +24,7 @@ from dialbench.scoring.resources import build_metrics, usual_metrics
 from dialbench.scoring.sources import Files, Source, Sources
 from dialbench.version import __version__
 
-STATISTICS = 3
+STATISTICS = 4
 """Raised when what is stored of scores for intervals and tests changes."""
 
 
@@ -140,9 +141,12 @@ def for_sources(sources: Iterable[Source], **options: Any) -> ScoringOptions:
     """The options of a scoring of files, the usual metrics of such files named.
 
     Raises:
-        InputError: a file cannot be read.
+        InputError: a file cannot be read, or no metric is named.
     """
     chosen = ScoringOptions(**options)
+    # A run may have no metric of responses, but of the system alone.
+    if chosen.metrics == ():
+        raise InputError("no metric is named", where="--metrics", hint="Name one, or leave it out.")
     if chosen.metrics is None:
         return replace(chosen, metrics=metrics_for(sources))
     return replace(chosen, metrics=registry.names()) if chosen.metrics == ("all",) else chosen

@@ -1,8 +1,9 @@
 """A scoring in shards: what metrics counted here and there, merged without loss.
 
 A shard keeps what each response counts for, not sums: the tokens where a metric counts n-grams,
-numbers where it does not. Merging puts the responses into test order, so that values, folds and
-intervals are those of scoring everything at once, to the last bit.
+numbers where it does not. Merging puts the responses into the order of their ids, so that values,
+folds and intervals are those of scoring everything at once in that order, to the last bit. Of a
+file in another order, intervals differ in their last digits, as sums do in another order.
 """
 
 from __future__ import annotations
@@ -47,8 +48,9 @@ def write(
 
     Args:
         files: responses as JSON lines; each bears the id of its example, by which shards merge.
-        folder: where the shards go. Their names end in digits of a checksum of what was counted,
-            so that none takes another one's place and the same responses get the same name.
+        folder: where the shards go. Their names end in digits of a checksum of the responses and
+            of what was counted, so that none takes another one's place and the same responses
+            under the same metrics get the same name.
         train: as of `dialbench.score`.
         inputs: what they answer, where they do not say it.
         options: as of `dialbench.score`.
@@ -116,9 +118,10 @@ def merge_scores(
 def _counted(
     source: Source, metrics: Sequence[Metric[Any]], corpus: str | None
 ) -> tuple[Shard, str]:
-    """The shard of a file, and a checksum of all that its lines say."""
+    """The shard of a file, and a checksum of all that its lines say and of what is counted."""
     ids: list[str] = []
-    checksum = hashlib.sha256()
+    counted = [corpus, {metric.name: metric.signature for metric in metrics}]
+    checksum = hashlib.sha256(json.dumps(counted, sort_keys=True).encode() + b"\n")
 
     def noting() -> Iterator[ExampleResponses]:
         for answer in source.lines():

@@ -112,7 +112,8 @@ def krippendorff_alpha(
     counts = judgements.sum(axis=1)
     kinds = counts.shape[1]
     pairs = counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(kinds)
-    pairs /= (counts.sum(axis=1) - 1)[:, None, None]
+    every = pairs.sum(axis=0)
+    weighted = pairs / (counts.sum(axis=1) - 1)[:, None, None]
 
     def alpha(sums: NDArray[np.float64]) -> NDArray[np.float64]:
         table = sums.reshape(*sums.shape[:-1], kinds, kinds)
@@ -122,10 +123,9 @@ def krippendorff_alpha(
         expected = (totals[..., :, None] * totals[..., None, :] * distance).sum(axis=(-2, -1))
         return 1 - _ratio((n - 1) * (table * distance).sum(axis=(-2, -1)), expected)
 
-    agreement = _agreement(alpha, pairs.reshape(len(pairs), -1))
-    table = pairs.sum(axis=0)
+    agreement = _agreement(alpha, weighted.reshape(len(weighted), -1))
     return Agreement(
-        agreement.value, agreement.interval, float(np.trace(table) / table.sum()), agreement.items
+        agreement.value, agreement.interval, float(np.trace(every) / every.sum()), agreement.items
     )
 
 

@@ -56,7 +56,8 @@ class Comparison:
         dialogues: how many there are; None where it is not known.
         effect: Cohen's d; None for metrics of a whole set, like all below. They are over the
             contexts in which both systems have a value.
-        superiority: share of contexts it does better on (greater value), ties half.
+        superiority: share of contexts on which its value is greater, ties half; where lower
+            values are better, these are the contexts that it does worse on.
         wilcoxon: p of the signed-rank test over dialogues.
         needed: dialogues for which the t-test would find this difference at 5 % with a chance
             of 80 %; None also where one system lacks values that the other has.

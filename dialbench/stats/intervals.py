@@ -22,7 +22,7 @@ from dialbench.stats.clusters import (
     sums_by,
     tail_degrees,
 )
-from dialbench.stats.rounding import settled
+from dialbench.stats.rounding import gap, settled
 from dialbench.stats.verdicts import share_of
 
 # Not bound to a protocol: no array type says that indexing it gives its own type.
@@ -56,7 +56,8 @@ def mean_interval(
 
     Returns:
         None where dialogues are too few or too unequal to tell, where their values do not
-        differ, or where two or three of them make all of the mean.
+        differ (but for values that are all at a bound), or where two or three of them make all
+        of the mean.
     """
     mean = ClusteredMean.of(values, dialogues)
     array = np.asarray(values, dtype=np.float64)
@@ -269,18 +270,18 @@ def pairs_of(count: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class _Scale:
-    """Logit between two bounds, log above or below one, unchanged without any."""
+    """Logit between two bounds, log above a lower one, unchanged without any."""
 
     low: float
     high: float
 
     def to(self, value: ArrayLike) -> Any:
-        """Values on the scale; infinite at a bound."""
+        """Values on the scale; infinite at a bound, also where rounding alone keeps them off."""
         x = np.asarray(value, dtype=np.float64)
         with np.errstate(divide="ignore", invalid="ignore"):
             if np.isfinite(self.low) and np.isfinite(self.high):
-                return np.log(x - self.low) - np.log(self.high - x)
-            return np.log(x - self.low) if np.isfinite(self.low) else x
+                return np.log(gap(x, self.low)) - np.log(gap(self.high, x))
+            return np.log(gap(x, self.low)) if np.isfinite(self.low) else x
 
     def back(self, transformed: float) -> float:
         """The value at a place of the scale."""

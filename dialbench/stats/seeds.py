@@ -9,30 +9,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student
+from scipy.optimize import brentq
+from scipy.special import stdtrit
 
 from dialbench.stats.clusters import FEWEST_DEGREES, Interval, two_sided
 from dialbench.stats.intervals import PseudoValues
 from dialbench.stats.rounding import deviations, gap
+
+_LEAST_LOG_P = -400.0
+_FEW_DEGREES = 2
+_LEAST_SHARE = 0.5
 
 
 @dataclass(frozen=True)
 class Crossed:
     """A mean over runs, or a difference of two, with a variance for both chances.
 
-    Tests and intervals weight Student's distributions with the degrees of freedom of either
-    chance by what it brings to the variance (after Cochran and Cox 1950): with two or three
-    runs one distribution (Satterthwaite 1946) rejects too often where they happen to agree.
+    Tests and intervals weight Student's quantiles with the degrees of freedom of either chance
+    by what it brings to the variance (Cochran and Cox 1950): with two or three runs one
+    distribution (Satterthwaite 1946) rejects too often where they happen to agree.
 
     Attributes:
         value: as it is printed.
         variance: were other training runs and other dialogues drawn; NaN where there is no
             telling.
-        of_runs: which share of it training runs bring, in [0, 1].
+        of_runs: the weight of the runs' quantile, in [0, 1].
         run_degrees, group_degrees: of freedom of the two parts.
     """
 
@@ -50,21 +55,27 @@ class Crossed:
         if not self.variance and self.value:
             # As `ClusteredMean.p`: so many groups that say the same are not endlessly many.
             return math.pow(2.0, -self.group_degrees)
-        by_runs = two_sided(self.value, self.variance, self.run_degrees)
-        by_groups = two_sided(self.value, self.variance, self.group_degrees)
-        return self.of_runs * by_runs + (1 - self.of_runs) * by_groups
+        if not self.of_runs:
+            return two_sided(self.value, self.variance, self.group_degrees)
+        # The level at which the interval ends at 0.
+        reach = abs(self.value) / math.sqrt(self.variance)
+        if reach > self._quantile(math.exp(_LEAST_LOG_P)):
+            return 0.0
+        logarithm = brentq(lambda log_p: self._quantile(math.exp(log_p)) - reach, _LEAST_LOG_P, 0)
+        return math.exp(logarithm)
 
     @property
     def interval(self) -> Interval | None:
         """95 % interval; None where the variance is not known or 0."""
         if not self.variance > 0:
             return None
-        runs, groups = (
-            float(student.ppf(0.975, d)) for d in (self.run_degrees, self.group_degrees)
-        )
-        quantile = self.of_runs * runs + (1 - self.of_runs) * groups
-        reach = quantile * math.sqrt(self.variance)
+        reach = self._quantile(0.05) * math.sqrt(self.variance)
         return self.value - reach, self.value + reach
+
+    def _quantile(self, p: float) -> float:
+        """What |value| / deviation is to exceed for a two-sided p below this one."""
+        runs, groups = (-float(stdtrit(d, p / 2)) for d in (self.run_degrees, self.group_degrees))
+        return self.of_runs * runs + (1 - self.of_runs) * groups
 
 
 def over_seeds(runs: Sequence[PseudoValues]) -> Crossed:
@@ -76,10 +87,16 @@ def difference_over_seeds(ours: Sequence[PseudoValues], base: Sequence[PseudoVal
     """The mean of a system's runs less that of another's, which answered the same contexts.
 
     Runs of both are taken to vary equally, which two or three of each cannot tell; so a system
-    with one run is compared as if it varied as the other does.
+    with one run is compared as if it varied as the other does. With two degrees of freedom or
+    fewer (two runs of each, three against one) runs that happen to agree are no evidence that
+    others would: their quantile weighs one half at least.
     """
     mine, theirs = (math.fsum(run.value for run in runs) / len(runs) for runs in (ours, base))
-    return _crossed(float(gap(mine, theirs)), [ours, base], [1.0, -1.0])
+    crossed = _crossed(float(gap(mine, theirs)), [ours, base], [1.0, -1.0])
+    varied = len(ours) + len(base) > 2 and crossed.variance > 0
+    if varied and crossed.run_degrees <= _FEW_DEGREES:
+        return replace(crossed, of_runs=max(crossed.of_runs, _LEAST_SHARE))
+    return crossed
 
 
 def _crossed(

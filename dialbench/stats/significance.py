@@ -20,7 +20,8 @@ def paired_t(a: ArrayLike, b: ArrayLike, dialogues: ArrayLike | None = None) -> 
     Pairs with a NaN are left out. Fewer than two pairs, or no pair that differs, give 1. With
     `dialogues` the test lets pairs of one dialogue depend on each other: it is the t-test over
     dialogue means, weighted by their number of responses so that it speaks of the printed
-    difference; degrees of freedom are the dialogues less 1.
+    difference; degrees of freedom are Bell and McCaffrey's (2002), which are the dialogues less 1
+    where all have one size.
 
     Args:
         a: (n,) values of one system.

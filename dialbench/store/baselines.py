@@ -45,6 +45,11 @@ _SCHEMA_WITH_RESULTS = 2
 _NUMBER = r"(?:-?\d[\d.eE+-]*|null)"
 _NUMBERS = re.compile(rf"\[\n\s*{_NUMBER}(?:,\n\s*{_NUMBER})*\n\s*\]")
 """A list of numbers as `json.dumps` lays it out."""
+_VERSION_KEY = b'"schema_version"'
+_OTHER_HINT = (
+    "Responses are for `dialbench score`; a baseline is what"
+    " `dialbench check RUNS --baseline FILE.json --update` writes."
+)
 _RESTORE_HINT = "Restore it from version control, or delete it and write it anew with --update."
 
 
@@ -236,7 +241,7 @@ def read(path: Path) -> Baseline:
     """The baseline in a file.
 
     Raises:
-        InputError: there is no such file.
+        InputError: there is no such file, or it is none of a baseline, not even of a damaged one.
         StorageError: it is damaged, was changed by hand, or follows a newer schema.
     """
     if not path.is_file():
@@ -244,6 +249,8 @@ def read(path: Path) -> Baseline:
         raise InputError("there is no such baseline", where=str(path), hint=hint)
     with storage_errors(path):
         data = read_file(path)
+    if _VERSION_KEY not in data:
+        raise InputError("it is no baseline", where=str(path), hint=_OTHER_HINT)
     try:
         baseline = read_record(path, Baseline)
     except StorageError as error:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import logging
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,6 +31,7 @@ from dialbench.store import scores as score_files
 from dialbench.store.finished import SYSTEM, TRAINED, checksum, verified_system, verify
 from dialbench.store.lock import locked
 from dialbench.store.schema import (
+    Damaged,
     JobFields,
     JobRecord,
     ProfileRecord,
@@ -43,6 +45,7 @@ from dialbench.store.schema import (
     write_record,
 )
 
+_log = logging.getLogger(__name__)
 _RESPONSES, _JOB, _LOG = "responses.jsonl", "job.json", "error.log"
 _PROFILE = "profile.json"
 _BASE = ".base.json"
@@ -59,6 +62,7 @@ class Store:
 
     def __init__(self, root: Path) -> None:
         self.root = Path(root)
+        self._passed_over: set[str] = set()
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -75,8 +79,10 @@ class Store:
                 for folder in sorted(self.root.glob(pattern)):
                     remove_leftovers(folder)
             for record in self._records():
+                job = record.job.job()
                 if record.status == "started":
-                    self.set_status(record.job.job(), "interrupted")
+                    self.set_status(job, "interrupted")
+                self._drop_damaged_profile(job)
             yield
 
     # Trained systems
@@ -119,7 +125,9 @@ class Store:
         record = self.trained_record(job)
         if record is None:
             return None
-        return verified_system(self._trained_folder(job) / "finished", record, _REDO_HINT)
+        folder = self._trained_folder(job) / "finished"
+        hint = f"Delete the folder {folder} or use --overwrite always."
+        return verified_system(folder, record, hint)
 
     def trained_record(self, job: Job) -> TrainedRecord | None:
         """What is known of the trained system, whose files are not looked at; None if untrained.
@@ -128,7 +136,7 @@ class Store:
             StorageError: it is damaged.
         """
         path = self._trained_folder(job) / "finished" / TRAINED
-        if not path.exists():
+        if not _exists(path):
             return None
         record = read_record(path, TrainedRecord)
         if record.training_fingerprint != job.training_fingerprint:
@@ -216,7 +224,7 @@ class Store:
             StorageError: it is damaged.
         """
         path = self._job_folder(job) / _JOB
-        if not path.exists():
+        if not _exists(path):
             return None
         record = _read_job_record(path)
         if record.fingerprint != job.fingerprint:
@@ -314,6 +322,14 @@ class Store:
         """
         score_files.write(self._scores_folder(job), scores, scoring)
 
+    def make_latest(self, job: Job, scoring: Mapping[str, Any]) -> None:
+        """Lets the scores of a job under these settings, which are there, count as the latest.
+
+        Raises:
+            StorageError: the disk refuses.
+        """
+        score_files.make_latest(self._scores_folder(job), scoring)
+
     def read_scores(self, job: Job, scoring: Mapping[str, Any]) -> dict[str, Score] | None:
         """The scores of a job under these settings; None if there are none.
 
@@ -338,9 +354,17 @@ class Store:
             StorageError: the file is damaged.
         """
         path = self._job_folder(job) / _PROFILE
-        if not path.exists():
+        if not _exists(path):
             return None
         return read_record(path, ProfileRecord).profile()
+
+    def _drop_damaged_profile(self, job: Job) -> None:
+        """Removes a profile that is of no use; its job is given another when it is run again."""
+        try:
+            self.profile(job)
+        except Damaged as error:
+            _log.info("%s: it is removed, as it %s", error.where, error.what)
+            (self._job_folder(job) / _PROFILE).unlink()
 
     # Everything
 
@@ -391,9 +415,41 @@ class Store:
         return record.result(scores, self.profile(job))
 
     def _records(self) -> list[JobRecord]:
-        paths = self.root.glob(f"answers/[!.]*/{_JOB}")
-        records = [_read_job_record(path) for path in paths]
-        return sorted(records, key=lambda record: job_order(record.job.job()))
+        """Those of all jobs, in order.
+
+        A folder under another name than its job's, such as a copy, is passed over: whatever else is
+        read of a job lies in the folder of its name.
+        """
+        records: dict[str, JobRecord] = {}
+        others: list[tuple[Path, JobRecord]] = []
+        for folder in self._answer_folders():
+            record = _read_job_record(folder / _JOB)
+            if folder == self._job_folder(record.job.job()):
+                records[record.fingerprint] = record
+            else:
+                others.append((folder, record))
+        for folder, record in others:
+            self._tell_passed_over(folder, record, is_copy=record.fingerprint in records)
+        return sorted(records.values(), key=lambda record: job_order(record.job.job()))
+
+    def _answer_folders(self) -> list[Path]:
+        """The folders of all jobs; unlike `glob`, an error where one may not be read."""
+        parent = self.root / "answers"
+        folders: list[Path] = []
+        with storage_errors(parent), suppress(FileNotFoundError, NotADirectoryError):
+            folders = [path for path in parent.iterdir() if not path.name.startswith(".")]
+        return [folder for folder in folders if _exists(folder / _JOB)]
+
+    def _tell_passed_over(self, folder: Path, record: JobRecord, *, is_copy: bool) -> None:
+        if folder.name in self._passed_over:
+            return
+        self._passed_over.add(folder.name)
+        # Where it is no copy its results are missing from every table, unless somebody hears of it.
+        level = logging.INFO if is_copy else logging.WARNING
+        name = self._job_folder(record.job.job()).name
+        _log.log(
+            level, "%r is passed over: the folder of its job must be called %r", str(folder), name
+        )
 
     def _trained_folder(self, job: Job) -> Path:
         name = _slug(f"{job.system}-{job.corpus}-s{job.seed}", job.training_fingerprint)
@@ -409,6 +465,11 @@ class Store:
 
 def _new_record(job: Job) -> JobRecord:
     return JobRecord(fingerprint=job.fingerprint, job=JobFields.of(job), status="started")
+
+
+def _exists(path: Path) -> bool:
+    with storage_errors(path):
+        return path.exists()
 
 
 def _read_job_record(path: Path) -> JobRecord:

@@ -205,16 +205,23 @@ def current_name(metric: str, signature: str) -> str:
 _Kind = TypeVar("_Kind", bound=Record)
 
 
+class Damaged(StorageError):
+    """A file of the store is not as it was written."""
+
+
 def read_record(path: Path, kind: type[_Kind]) -> _Kind:
     """The record in a JSON file.
 
     Raises:
-        StorageError: it cannot be read, is damaged, or was written by a newer dialbench.
+        Damaged: it is not as it was written.
+        StorageError: it cannot be read, or was written by a newer dialbench.
     """
     with storage_errors(path):
         data = read_file(path)
     try:
         value = loads(data)
+        if not isinstance(value, dict):
+            raise ValueError("it is no JSON object")
         version = _Versioned.model_validate(value).schema_version
         if version > SCHEMA_VERSION:
             raise StorageError(
@@ -233,11 +240,9 @@ def write_record(path: Path, record: Record) -> None:
     atomic_write(path, json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
 
 
-def damage_error(
-    path: Path, what: str, hint: str = "Delete its folder and run again."
-) -> StorageError:
+def damage_error(path: Path, what: str, hint: str = "Delete this file and run again.") -> Damaged:
     """The error for a file of the store that is not as it was written."""
-    return StorageError(f"is damaged ({what})", where=str(path), hint=hint)
+    return Damaged(f"is damaged ({what})", where=str(path), hint=hint)
 
 
 def float_or_nan(value: float | None) -> float:
@@ -265,5 +270,5 @@ def to_json_value(value: Any) -> Any:
 def _describe_fault(error: Exception) -> str:
     if isinstance(error, ValidationError):
         fault = first_fault(error)
-        return f"{fault.field}: {fault.message}"
+        return f"{fault.field}: {fault.message}" if fault.path else fault.message
     return first_line(error)

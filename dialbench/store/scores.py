@@ -44,8 +44,21 @@ def folder_of(parent: Path, scoring: Mapping[str, Any]) -> Path:
 def latest(parent: Path) -> Path | None:
     """The folder of the scores written last; None if there are none."""
     folders = [path.parent for path in parent.glob(f"[!.]*/{_VALUES}")]
+    folders = [folder for folder in folders if (folder / _ARRAYS).exists()]
     written = {folder: read_record(folder / _VALUES, ScoresRecord).written for folder in folders}
     return max(folders, key=lambda folder: (written[folder], folder.name), default=None)
+
+
+def make_latest(parent: Path, scoring: Mapping[str, Any]) -> None:
+    """Lets the scores under these settings, which are there, count as those written last.
+
+    Raises:
+        StorageError: the disk refuses.
+    """
+    folder = folder_of(parent, scoring)
+    if latest(parent) != folder:
+        record = read_record(folder / _VALUES, ScoresRecord)
+        write_record(folder / _VALUES, record.model_copy(update={"written": _now()}))
 
 
 def write(parent: Path, scores: Mapping[str, Score], scoring: Mapping[str, Any]) -> None:
@@ -59,7 +72,7 @@ def write(parent: Path, scores: Mapping[str, Score], scoring: Mapping[str, Any])
     record = ScoresRecord(
         scoring_fingerprint=fingerprint_of(to_json_value(scoring)),
         scoring=to_json_value(scoring),
-        written=datetime.now(UTC).isoformat(),
+        written=_now(),
         arrays_sha256=hashlib.sha256(data).hexdigest(),
         scores={name: fields_of(score) for name, score in scores.items()},
         same_arrays=same,
@@ -82,9 +95,9 @@ def read(folder: Path) -> dict[str, Score] | None:
     """The scores in one folder, in the order they were written; None if there are none.
 
     Raises:
-        StorageError: a file is damaged or missing.
+        StorageError: a file is damaged.
     """
-    if not (folder / _VALUES).exists():
+    if not ((folder / _VALUES).exists() and (folder / _ARRAYS).exists()):
         return None
     record = read_record(folder / _VALUES, ScoresRecord)
     fingerprint = fingerprint_of(record.scoring)
@@ -100,6 +113,10 @@ def read(folder: Path) -> dict[str, Score] | None:
         return _scores(record, arrays)
     except KeyError as error:
         raise damage_error(folder / _ARRAYS, f"{error.args[0]} is missing") from None
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat()
 
 
 def _scores(record: ScoresRecord, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Score]:

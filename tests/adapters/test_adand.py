@@ -125,6 +125,15 @@ class TestLoss:
             assert kl > 0
             assert topical_nll > 0
 
+    @pytest.mark.parametrize("sign", [-1, 1])
+    def test_log_variances_are_bounded_as_in_all_systems(self, made, sign):
+        model, batch = made
+        bag = model.topics.bag(batch.source, batch.target)
+        for part in (model.posterior, model.topics.prior):
+            part.log_variance.bias.data.fill_(sign * 2_000.0)
+            assert part(bag).log_variance.eq(sign * 10.0).all()
+            assert all(value.isfinite() for value in model.loss(batch, 50).parts.values())
+
     def test_topics_learn_from_posterior_of_context_and_response(self, made):
         model, batch = made
         q = model.posterior(model.topics.bag(batch.source, batch.target))

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from dialbench_adapters.blocks.hierarchical import Conversation
 from dialbench_adapters.blocks.latent import noise
 from dialbench_adapters.cvae_rnn import CVAERNNConfig, CVAERNNModel, speakers
+from dialbench_adapters.vhred import VHREDConfig
 
 from dialbench.errors import InputError
+from dialbench.neural.data import build_vocabulary, encode, make_batch
 from dialbench.neural.decoding import decode
 from dialbench.neural.model import count_for_responses, count_parameters
-from dialbench.records import Decoding
+from dialbench.records import Context, Decoding
 from dialbench.systems import Registry
 from dialbench.text.vocabulary import EOS, PAD
 
@@ -43,6 +46,22 @@ class TestSizes:
     def test_what_cannot_be_built(self, option):
         with pytest.raises(InputError, match=option.split("=")[0]):
             Registry().parse(f"cvae-rnn[{option}]")
+
+
+class TestContext:
+    def test_limits_are_those_of_its_peers(self):
+        c, peer = CVAERNNConfig(), VHREDConfig()
+        assert (c.context_tokens, c.response_tokens) == (peer.context_tokens, peer.response_tokens)
+
+    def test_a_turn_before_one_of_forty_words_is_heard(self, ready, eight):
+        limit = CVAERNNConfig().context_tokens
+        model, _ = ready("cvae-rnn", context_tokens=limit)
+        vocabulary = build_vocabulary(eight, 100)
+        last = " ".join(["soup", "hat"] * 20)
+        contexts = [Context((first, last), first) for first in ("the tram", "my bag")]
+        batch = make_batch(encode(contexts, vocabulary, limit), np.arange(2), "cpu")
+        tram, bag = model.read(batch)
+        assert not torch.allclose(tram, bag)
 
 
 class TestLoss:

@@ -226,6 +226,24 @@ class TestSteps:
         made._update(torch.arange(8).numpy())
         assert steps == [0, 1, 2, 2, 2]
 
+    def test_one_example_teaches_the_words_alone(self, trainer):
+        """Normalised over its two samples alone, the critic sees neither them nor the context."""
+        made = trainer(optimiser="sgd", nets_rate=1e-2, critic_rate=1e-2, warmup=0)
+        model = made.model.train()
+        z, c = torch.randn(2, 6).double(), torch.randn(1, 12).double()
+        near, far = (model.judge(z * size, c.repeat(2, 1)) for size in (1.0, 100.0))
+        assert torch.allclose(near, far, atol=1e-2)
+        before = {name: p.detach().clone() for name, p in model.named_parameters()}
+        made._update(torch.tensor([3]).numpy())
+        changed = {
+            name.split(".")[0]
+            for name, p in model.named_parameters()
+            if not torch.equal(p, before[name])
+        }
+        assert changed == {"embedding", "encoder", "context", "posterior", "decoder", "output"}
+        made._update(torch.tensor([3, 4]).numpy())
+        assert not torch.equal(model.critic[0].weight, before["critic.0.weight"])
+
     def test_rate_of_the_code(self, trainer):
         made = trainer(optimiser="sgd", warmup=0, schedule="constant", learning_rate=1.0)
         made.history.step = 5

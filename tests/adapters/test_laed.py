@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -19,10 +20,12 @@ from dialbench_adapters.laed import (
 from dialbench_adapters.seq2seq_lstm import LSTMConfig
 
 from dialbench.adapter import Run
-from dialbench.errors import InputError
+from dialbench.errors import InputError, SystemFailed
+from dialbench.neural import training as training_loop
 from dialbench.neural.data import build_vocabulary, encode, make_batch
 from dialbench.neural.decoding import decode
 from dialbench.neural.model import count_for_responses, count_parameters
+from dialbench.neural.training import Trainer
 from dialbench.records import Context, Decoding
 from dialbench.systems import Registry
 from dialbench.text.vocabulary import PAD
@@ -308,6 +311,99 @@ class TestStages:
         calm, parts = model.eval().loss(batch, 0).parts, model.train().loss(batch, first).parts
         for part in ("policy", "attribute", "information"):
             assert parts[part].item() == pytest.approx(calm[part].item())
+
+
+class Killed(Exception):
+    pass
+
+
+class TestKeptEpoch:
+    """Validation losses of the first stage, here the lowest, decide nothing."""
+
+    OPTIONS: ClassVar = {"autoencoder_updates": 4, "epochs": 4, "patience": 2}  # two epochs, four
+
+    @pytest.fixture
+    def losing(self, monkeypatch):
+        """Lets validation give these losses, an epoch each."""
+        measured = training_loop.evaluate
+
+        def losing(*losses):
+            told = iter(losses)
+
+            def evaluate(*given, answering=False):
+                row = measured(*given, answering=answering)
+                return row if answering else {**row, "loss": next(told)}
+
+            monkeypatch.setattr(training_loop, "evaluate", evaluate)
+
+        return losing
+
+    @pytest.fixture
+    def fit(self, build, eight, tmp_path):
+        def fit(folder="run", **run):
+            (tmp_path / folder).mkdir(exist_ok=True)
+            adapter = build("laed", **self.OPTIONS)
+            adapter.fit(eight, eight, Run(1, folder=tmp_path / folder, **run))
+            return adapter
+
+        return fit
+
+    @pytest.mark.parametrize(
+        ("losses", "best", "last"),
+        [
+            ((1, 1, 9, 8, 7, 6), 6, 6),
+            ((1, 2, 9, 10, 11), 3, 5),
+            ((2, 1, 9, 10, 8, 9), 5, 6),
+        ],
+    )
+    def test_is_one_that_answers(self, losing, fit, losses, best, last):
+        losing(*losses)
+        adapter = fit()
+        history = adapter.history
+        assert (history.best_epoch, history.epoch) == (best, last)
+        assert history.best_loss == losses[best - 1] == history.best["valid_loss"]
+        learnt = adapter.model.writer.output.weight
+        assert not torch.equal(learnt, adapter._new_model(Run(1)).writer.output.weight)
+
+    def test_is_the_same_however_often_training_was_killed(self, losing, fit, monkeypatch):
+        losses, save = (1, 1, 9, 8, 10, 11), Trainer._save
+        losing(*losses)
+        whole = fit("whole")
+        assert whole.history.best_epoch == 4
+        losing(*losses)
+
+        def save_and_die(self):
+            save(self)
+            raise Killed
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Trainer, "_save", save_and_die)
+            for _ in losses:
+                with pytest.raises(Killed):
+                    fit("parts")
+        parts = fit("parts")
+        assert parts.history == whole.history
+        expected = whole.model.state_dict()
+        for name, value in parts.model.state_dict().items():
+            assert torch.equal(value, expected[name])
+
+    @pytest.mark.parametrize("updates", [3, 4, 5])
+    def test_what_a_deadline_left_no_time_to_answer_is_none(self, fit, monkeypatch, updates):
+        monkeypatch.setitem(self.OPTIONS, "autoencoder_updates", 3)  # the third epoch's second
+        taken, take = [], Trainer._update
+
+        def update(self, rows):
+            taken.append(rows)
+            return take(self, rows)
+
+        monkeypatch.setattr(Trainer, "_update", update)
+        monkeypatch.setattr(Run, "overdue", property(lambda run: len(taken) >= updates))
+        if updates <= 3:
+            with pytest.raises(SystemFailed, match="before the end of the first epoch"):
+                fit(deadline=100.0)
+        else:
+            history = fit(deadline=100.0).history
+            assert (history.step, history.best["epoch"] > 1) == (updates, True)
 
 
 class TestTraining:

@@ -101,18 +101,51 @@ class TestLoss:
                 if word != PAD:
                     words.append(-logs[row, place, word].item())
                     uniform.append(-logs[row, place, usable].mean().item())
-        read = model.output(model.encode(batch)).log_softmax(-1)
-        context = []
-        for row, source in enumerate(batch.source.tolist()):
-            for place, word in enumerate(source[1:]):
-                if word != PAD:
-                    context.append(-read[row, place, EOS if word == SEP else word].item())
         nll, smooth = sum(words) / len(words), sum(uniform) / len(uniform)
-        going_on = sum(context) / len(context)
+        context, count = self.read_on(model, batch)
+        going_on = context / count
         losses = model.loss(batch, 0)
         expected = (1 - smoothing) * nll + smoothing * smooth + weight * going_on
         assert losses.total.item() == pytest.approx(expected)
         assert losses.parts["nll"].item() == pytest.approx(sum(words))
+
+    @staticmethod
+    def read_on(model, batch) -> tuple[float, int]:
+        """The NLL of the tokens behind the first of each context, and their number."""
+        logs = model.output(model.encode(batch)).log_softmax(-1)
+        nll = [
+            -logs[row, place, EOS if word == SEP else word].item()
+            for row, source in enumerate(batch.source.tolist())
+            for place, word in enumerate(source[1:])
+            if word != PAD
+        ]
+        return sum(nll), len(nll)
+
+    @torch.no_grad()
+    def test_every_token_of_a_context_weighs_alike(self, ready, rows_of):
+        """Also of a short context, which shares its batch with short ones alone."""
+        model, batch = ready("lic")
+        plain, _ = ready("lic[context_weight=0]")
+        tokens = self.read_on(model, batch)[1] / 8
+        lengths = set()
+        for rows in ([0], [1], [6], [2, 7], [0, 1, 3]):
+            part = rows_of(batch, torch.tensor(rows))
+            added = model.loss(part, 0).objective(10.0, 4.0)
+            added = (added - plain.loss(part, 0).objective(10.0, 4.0)).item()
+            nll, count = self.read_on(model, part)
+            lengths.add(count / len(rows))
+            # a half, and 4 examples a batch
+            assert added == pytest.approx(0.5 * nll / (4 * tokens))
+        assert max(lengths) > 2 * min(lengths)
+
+    @torch.no_grad()
+    def test_what_is_told_is_a_mean_over_the_tokens_of_contexts(self, ready, rows_of):
+        model, batch = ready("lic")
+        nll, count = self.read_on(model, batch)
+        for size in (8, 3, 1):
+            parts = [rows_of(batch, rows) for rows in torch.arange(8).split(size)]
+            told = sum(model.loss(part, 0).parts["context_nll"].item() for part in parts) / 8
+            assert told == pytest.approx(nll / count)
 
     def test_contexts_of_one_word_have_nothing_to_go_on_with(self, ready):
         model, batch = ready("lic")

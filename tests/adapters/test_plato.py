@@ -23,6 +23,7 @@ from dialbench.adapter import Run
 from dialbench.errors import InputError
 from dialbench.neural.decoding import decode
 from dialbench.neural.model import count_for_responses, count_parameters
+from dialbench.neural.randomness import uniforms
 from dialbench.records import Decoding
 from dialbench.systems import Registry
 from dialbench.text.vocabulary import PAD, SEP
@@ -139,24 +140,41 @@ class TestLatent:
         assert q.shape == (8, 20)
         assert torch.allclose(q.sum(1), torch.ones(8, dtype=q.dtype))
 
-    def test_is_mixed_in_training_and_the_likeliest_one_afterwards(self, ready):
-        model, _ = ready("plato")
+    def test_is_mixed_in_training(self, ready):
+        model, batch = ready("plato")
         logs = torch.randn(8, 20, generator=torch.Generator().manual_seed(1)).log_softmax(-1)
-        assert torch.equal(model._mix(logs), F.one_hot(logs.argmax(-1), 20).to(logs.dtype))
-        model.train()
-        mixed = model._mix(logs)
+        mixed = model.train()._mix(logs, batch)
         assert torch.allclose(mixed.sum(1), torch.ones(8))
         assert (mixed > 0).all()
         assert mixed.amax(1).min() < 1
 
     def test_mixes_values_as_often_as_they_are_likely(self, ready):
-        model, _ = ready("plato[temperature=0.01]")
+        model, batch = ready("plato[temperature=0.01]")
         model.train()
         p = torch.tensor([0.5, 0.3, 0.2])
         torch.manual_seed(1)
-        counts = model._mix(p.log().expand(20_000, -1)).argmax(1).bincount(minlength=3) / 20_000
+        mixed = model._mix(p.log().expand(20_000, -1), batch)
+        counts = mixed.argmax(1).bincount(minlength=3) / 20_000
         # five standard deviations of a binomial share
         assert (counts - p).abs().max() < 5 * 0.5 / math.sqrt(20_000)
+
+    def test_outside_training_one_is_drawn_from_the_posterior_by_example_id(self, ready, rows_of):
+        model, batch = ready("plato[values=3]")
+        p = torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.0, 0.9]]).repeat(4, 1)
+        n, counts = 500, torch.zeros(2, 3)
+        for seed in range(n):
+            drawn = model._mix(p.log(), replace(batch, seed=seed))
+            assert torch.equal(drawn.sum(1), torch.ones(8))
+            assert drawn.eq(0).sum() == 16
+            counts += drawn.view(4, 2, 3).sum(0)
+        # four standard deviations of a binomial share
+        assert (
+            (counts / (4 * n) - p[:2]).abs() <= 4 * (p[:2] * (1 - p[:2]) / (4 * n)).sqrt()
+        ).all()
+        few = torch.tensor([3, 1])
+        assert torch.equal(
+            model._mix(p[few].log(), rows_of(batch, few)), model._mix(p.log(), batch)[few]
+        )
 
     def test_drawn_by_example_id_alone(self, ready, rows_of):
         model, batch = ready("plato")
@@ -169,6 +187,7 @@ class TestLoss:
     def parts(self, model, batch):
         """Its parts, an example at a time, and the total."""
         context, seen = model.context(batch)
+        shares = uniforms(5, "infer latent", batch.ids, 1)
         sums = dict.fromkeys(("nll", "kl", "information", "bow", "selection"), 0.0)
         posteriors = []
         for row in range(8):
@@ -187,7 +206,8 @@ class TestLoss:
             wrong = torch.sigmoid(model.coherence(read(other))).item()
             sums["selection"] -= math.log(right) + math.log(1 - wrong)
             words = batch.target[row][batch.target[row] != PAD]
-            head = model.values.weight[logs.argmax()][None]
+            z = int(logs.exp().cumsum(0).lt(shares[row]).sum())
+            head = model.values.weight[z][None]
             inputs = batch.inputs[row : row + 1, : len(words)]
             hidden, first = model.write(*one, model.response(inputs), head)
             log_p = model.output(hidden)[0].log_softmax(-1)
@@ -227,6 +247,59 @@ class TestLoss:
         # one example alone has no wrong response either
         assert model.loss(rows_of(batch, torch.tensor([2])), 0).parts["selection"].item() == 0.0
         assert model.loss(rows_of(batch, torch.tensor([2, 3])), 0).parts["selection"].item() > 0.0
+
+
+class TestBound:
+    """NLL + KL(q || uniform) with z from q is on average E_q[NLL] + KL >= -log p(r | c)."""
+
+    def costs(self, model, batch):
+        """The NLL of each response under each value, (8, 20)."""
+        context, seen = model.context(batch)
+        response = model.response(batch.inputs)
+        columns = []
+        for vector in model.values.weight:
+            hidden, _ = model.write(context, seen, response, vector.expand(8, -1))
+            logs = model.output(hidden).log_softmax(-1)
+            of_words = logs.gather(2, batch.target[:, :, None])[:, :, 0]
+            columns.append(-of_words.masked_fill(batch.target.eq(PAD), 0.0).sum(1))
+        return torch.stack(columns, 1)
+
+    @pytest.fixture
+    def soft(self, ready):
+        """A posterior that hardly prefers a value, and of those the best for each response."""
+        model, batch = ready("plato")
+        with torch.no_grad():
+            read = model.understand(
+                *model.context(batch), model.response(batch.inputs), batch.target.ne(PAD)
+            )
+            best = F.one_hot(self.costs(model, batch).argmin(1), 20).double()
+            model.recognition.weight.copy_(torch.linalg.lstsq(read, 0.1 * best).solution.T)
+        return model, batch, (0.1 * best).softmax(-1)
+
+    @torch.no_grad()
+    def test_is_what_validation_estimates(self, soft):
+        model, batch, q = soft
+        costs = self.costs(model, batch)
+        kl = (q * (q * 20).log()).sum(1)
+        bound = ((q * costs).sum(1) + kl).mean().item()
+        exact = (math.log(20) - (-costs).logsumexp(1)).mean().item()
+        # What lies below it counts the likeliest value alone.
+        assert (costs.amin(1) + kl).mean().item() < exact < bound
+        estimates = []
+        for seed in range(300):
+            parts = model.loss(replace(batch, seed=seed), 0).parts
+            estimates.append((parts["nll"] + parts["kl"]).item() / 8)
+        noise = torch.tensor(estimates).std().item() / math.sqrt(300)
+        assert sum(estimates) / 300 == pytest.approx(bound, abs=4 * noise)
+
+    @torch.no_grad()
+    def test_is_the_same_in_any_batches(self, soft, rows_of):
+        model, batch, _ = soft
+        whole = model.loss(batch, 0).parts
+        alone = [model.loss(rows_of(batch, torch.tensor([row])), 0).parts for row in range(8)]
+        for part in model.criterion:
+            total = sum(parts[part].item() for parts in alone)
+            assert total == pytest.approx(whole[part].item(), rel=1e-5)
 
 
 class TestCandidates:

@@ -94,6 +94,24 @@ class TestOutput:
         assert (mass() > before).tolist() == there.any(1).tolist()
         assert there.any()
 
+    def test_bfloat16_rounds_what_a_bonus_gains_once(self, ready):
+        """Its slope is the share of the bonus in the word's mass, exp Psi_K of exp Psi_V + K."""
+        model, batch = ready("ta-seq2seq", precision="float32")
+        state, random = model.train().start(batch), torch.Generator().manual_seed(1)
+        words = state.example["numbers"]
+        readouts = torch.zeros(8, 1, model.output.in_features, dtype=torch.bfloat16)
+        shape = *words.shape, readouts.shape[-1] + 1
+        bonus = (4 * torch.randn(shape, generator=random)).bfloat16().requires_grad_()
+        biases = 4 * torch.randn(model.output.out_features, generator=random)
+        model.output.bias.data.copy_(biases.bfloat16())
+        state = replace(state, example={**state.example, "bonus": bonus})
+        with torch.autocast("cpu", torch.bfloat16):
+            scores = model.scores(readouts, state)
+        scores.sum().backward()
+        share = (bonus[..., -1].double() - model.output.bias[words].double()).sigmoid()
+        actual, real = bonus.grad[..., -1].double(), words.ne(PAD)
+        assert torch.allclose(actual[real], share[real], rtol=2**-8, atol=0)
+
     def test_bounded_scores_lie_within_one(self, ready):
         model, batch = ready("ta-seq2seq[bounded=true]")
         model.output.weight.data *= 100.0

@@ -112,6 +112,15 @@ class TestLoss:
         assert actual[False] == networks
         assert actual[True] > networks | {"encoder", "context"}
 
+    def test_the_divergence_of_z_still_teaches_what_z_conv_is_drawn_from(self, ready):
+        model, batch = ready("vhcr", latent_to_encoders=False, **SIZES)
+        conv = torch.randn(8, SIZES["latent"], dtype=torch.float64, requires_grad=True)
+        summary = model.summary(model.conversation(batch), conv)
+        of_sentence = noise(batch, 2 * SIZES["latent"]).chunk(2, -1)[1]
+        _, of_z = model.begin_with_posterior(summary, model.response(batch), of_sentence)
+        (gradient,) = torch.autograd.grad(of_z.sum(), conv)
+        assert gradient.abs().amax(-1).min() > 1e-6
+
     def test_validation_is_the_elbo_with_weight_one(self, check_elbo):
         check_elbo("vhcr[kl_annealing=100000]", "kl_conversation", "kl_sentence", **SIZES)
 

@@ -91,6 +91,8 @@ def test_differences_of_a_baseline_are_those_of_its_runs(runs: Path, whole: Path
         assert {**values, "dialogues": None} == ours.metrics[metric]
     assert ours.metrics["dist-2"]["p"] is not None
     assert responses is None
+    first, _ = reports.compare(whole, "rich", "plain", seeds=(1,))
+    assert first.metrics["dist-2"]["p"] != ours.metrics["dist-2"]["p"]
     with pytest.raises(InputError, match="no values of single responses"):
         reports.compare(whole, "rich", "plain", by="rouge-l")
 

@@ -189,6 +189,25 @@ def test_exit_codes_and_files(
     assert "changed by hand" in spoilt.err
 
 
+def test_no_output_takes_the_place_of_another_file(
+    command: Callable[..., Any], holding: Callable[..., None], entry: Make, tmp_path: Path
+) -> None:
+    base, new = tmp_path / "b.json", tmp_path / "new"
+    holding(entry())
+    assert command("check", "runs", "--baseline", base, "--update").code == 0
+    before = base.read_bytes()
+    for files, lost in (
+        (("--markdown", base), "--baseline"),
+        (("--junit", base), "--baseline"),
+        (("--markdown", new, "--junit", new), "--markdown"),
+    ):
+        refused = command("check", "runs", "--baseline", base, *files)
+        assert (refused.code, refused.out, refused.err.count("\n")) == (2, "", 1)
+        assert f"it would overwrite {lost}. Name another file." in refused.err
+        assert base.read_bytes() == before
+        assert not new.exists()
+
+
 def test_an_update_of_a_baseline_changed_by_hand_is_refused(
     command: Callable[..., Any],
     holding: Callable[..., None],

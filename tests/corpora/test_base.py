@@ -78,8 +78,24 @@ def test_clean_leaves_out_test_dialogues_that_are_in_train(dailydialog: Path) ->
 def test_clean_may_not_leave_an_empty_test_set(write) -> None:
     for split in ("train", "valid", "test"):
         folder = write(f"own/{split}.jsonl", '{"turns": ["a b", "c"]}').parent
-    with pytest.raises(InputError, match="its test split has no example"):
+    with pytest.raises(InputError, match=r"its test split has no example\. Leave --clean out"):
         load_corpus(str(folder), clean=True)
+
+
+def test_what_lacks_examples_says_where_they_may_come_from(write) -> None:
+    def hint(corpus: Path, where: str = "--corpus") -> str:
+        with pytest.raises(InputError, match="split has no example") as error:
+            load_corpus(str(corpus), where=where)
+        return error.value.hint
+
+    two = write("two.jsonl", '{"turns": ["a", "b"]}\n{"turns": ["c", "d"]}\n')
+    mark = 'Mark lines with "split": "train", "valid" or "test", '
+    assert hint(two) == f"{mark}give more dialogues, or run only rows that learn nothing."
+    assert hint(two, "export") == f"{mark}or give more dialogues of two turns or more."
+    write("folder/train.jsonl", '{"turns": ["a"]}')
+    folder = write("folder/test.jsonl", '{"turns": ["a", "b"]}').parent
+    assert hint(folder) == "Write dialogues of two turns or more into its file of the train split."
+    assert hint(write("test.jsonl", '{"turns": ["a"]}')).startswith(mark)
 
 
 def test_checksum_follows_the_content_and_nothing_else(dailydialog: Path, write) -> None:

@@ -83,6 +83,33 @@ def test_nothing_is_written_where_nobody_hears_of_the_licence(
     assert not (tmp_path / "contexts.jsonl").exists()
 
 
+def test_an_export_overwrites_no_file_that_it_reads(command, own: Path, write) -> None:
+    packed = write("own/train.jsonl.xz", '{"turns": ["a", "b"]}\n')
+    before = own.read_bytes()
+    for corpus, split, out in (
+        (own, "test", own),
+        (own.parent, "train", own),
+        (own.parent, "test", packed),
+    ):
+        ended = command("export", corpus, "--split", split, "--out", out)
+        assert ended.code == 2
+        (error,) = ended.err.splitlines()
+        assert error == f"Error: --out {out}: it would overwrite the corpus. Name another file."
+        assert own.read_bytes() == before
+    beside = own.parent / "contexts.jsonl"
+    for _ in range(2):
+        assert command("export", own.parent, "--out", beside).code == 0
+    assert command("export", own, "--out", own.parent / "valid.jsonl").code == 0
+
+
+def test_a_known_corpus_is_no_file_of_its_name(
+    command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        assert command("export", "demo", "--out", "demo").code == 0
+
+
 def test_a_split_that_is_not_there(command, own: Path, tmp_path: Path) -> None:
     ended = command("export", own, "--split", "train", "--out", tmp_path / "x.jsonl")
     assert ended.code == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -12,7 +13,13 @@ from pathlib import Path
 import pytest
 
 from dialbench.errors import StorageError
-from dialbench.files.atomic import atomic_file, atomic_folder, atomic_write, remove_leftovers
+from dialbench.files.atomic import (
+    atomic_file,
+    atomic_folder,
+    atomic_write,
+    remove_leftovers,
+    storage_errors,
+)
 
 DYING = Path(__file__).parents[1] / "dying"
 
@@ -143,6 +150,14 @@ def test_a_read_only_disk(small_disk: Path, lock_disk: Callable[[], None]) -> No
         with pytest.raises(StorageError, match="Choose a folder that can be written with --out"):
             write()
     assert (small_disk / "x").read_text() == "old"
+
+
+def test_a_refusal_gives_advice_for_readers_and_writers(tmp_path: Path) -> None:
+    with pytest.raises(StorageError) as error, storage_errors(tmp_path):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    assert error.value.message == (
+        f"{tmp_path}: permission denied. Change its permissions or name another folder."
+    )
 
 
 def test_sweeping_clears_only_what_writers_left(tmp_path: Path) -> None:

@@ -137,6 +137,15 @@ def test_expectation_adjusted_worked_by_hand(texts_of):
     assert nothing.reason(nothing.statistics(texts)) == "no training text"
 
 
+@pytest.mark.parametrize(("kinds", "expected"), [(1, 3.0), (10**17, 3 / 5), (10**18 - 1, 3 / 5)])
+def test_expectation_adjusted_to_extreme_vocabularies(texts_of, kinds, expected):
+    """One kind is there after any draw; of endlessly many all draws differ."""
+    metric = ExpectationAdjusted(1, "whitespace", kinds)
+    with np.errstate(all="raise"):
+        assert value(metric, texts_of(["a b a", "a c"])) == pytest.approx(expected)
+        assert math.isnan(value(metric, texts_of([""])))
+
+
 @given(responses=responses, n=st.integers(1, 2), data=st.data())
 def test_rarefied_distinct_is_the_mean_over_all_draws(texts_of, responses, n, data):
     every = list(counts(responses, n).elements())[:9]

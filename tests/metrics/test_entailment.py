@@ -15,6 +15,7 @@ from dialbench.metrics.resource import Found
 from dialbench.metrics.settings import MetricSettings
 from dialbench.metrics.texts import Texts
 from dialbench.records import Example
+from dialbench.scoring.evaluation import score_responses
 from dialbench.text.tokenizer import tokenize
 
 NAMES = ["ue", "ue-soft", "ue-entail", "ue-neutral", "ue-contradict", "ue-p-entail", "ue-raw"]
@@ -235,3 +236,20 @@ def test_labels_and_probabilities_are_usual_and_the_rest_is_asked_for():
 def test_contexts_follow_their_responses_into_parts():
     texts = texts_of((["a"], "x"), (["b", "c"], "y"), (["d"], "z"))
     assert texts.part(1, 3).contexts == [("b", "c"), ("d",)]
+
+
+def test_shares_are_bounded_by_0_and_1():
+    signed = {"ue", "ue-soft", "ue-raw"}
+    for metric in create(NAMES, judged_by(Verbal())):
+        assert metric.bounds == ((-1, 1) if metric.name in signed else (0, 1)), metric.name
+
+
+def test_what_no_response_does_has_the_interval_of_a_share():
+    pairs = [(Example(str(i), str(i), ("hm",), ()), "i see a museum") for i in range(40)]
+    settings = judged_by(Verbal())
+    actual = score_responses(pairs, create(["ue", "ue-contradict", "ue-neutral"], settings))
+    assert actual["ue"].interval is None
+    low, high = actual["ue-contradict"].interval
+    assert low == 0
+    assert 0 < high < 0.1
+    assert actual["ue-neutral"].interval == pytest.approx((1 - high, 1))

@@ -100,3 +100,31 @@ def test_parts_of_texts_keep_their_alternatives(texts_of):
     ] == [3, ["e", "f"], [0, 0, 2]]
     assert [len(t) for t in part.every_response.lists()] == [1, 1, 1, 1]
     assert part.every_owner.tolist() == [0, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("contexts", "told"),
+    [
+        ([["a", "b"], ["c", ""]], "responses:2"),
+        ([["a", "b"], ["c"]], "responses:2"),  # a single response is left out
+        ([["a", "b"], ["c", "d", "e"], ["a", "b"]], "responses:2-3,mean:2.33333"),
+        ([["a"], ["c"]], "responses:1"),
+        ([], "responses:1"),
+    ],
+)
+def test_the_signature_of_a_value_tells_how_many_responses_there_were(
+    texts_of, every_metric, contexts, told
+):
+    texts = drawn(texts_of, contexts) if contexts else texts_of([])
+    for metric in every_metric(*EVERY):
+        signature = metric.signature_of(metric.statistics(texts))
+        assert signature == metric.signature.replace("responses:K", told)
+        assert told in signature.split("|")
+
+
+@given(groups)
+def test_the_effective_number_is_one_at_least(texts_of, every_metric, contexts):
+    texts = drawn(texts_of, contexts)
+    for metric in every_metric("within-vendi", "vendi"):
+        assert metric.bounds == (1.0, math.inf)
+        assert not metric.score(metric.statistics(texts)) < 1 - 1e-12

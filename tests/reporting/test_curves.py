@@ -47,6 +47,25 @@ def test_the_point_is_the_epoch_that_the_system_kept(result):
     assert figure.axes[0].lines[-1].get_xydata().tolist() == [[2, 4]]
 
 
+def test_a_measurement_behind_training_is_no_epoch_of_it(result):
+    curve = [
+        {"epoch": 1.0, "train_loss": 5.0, "valid_loss": 3.0},
+        {"epoch": 2.0, "train_loss": 4.0, "valid_loss": 3.5},
+        {"epoch": 3.0, "valid_loss": 3.0},
+    ]
+    other = [{"epoch": 1.0, "train_words": 2.0, "valid_words": 2.5}, curve[2]]
+    results = [
+        result("a", curve=curve, facts={"best_epoch": 3}),
+        result("b", curve=other, facts={"best_epoch": 3}),
+    ]
+    first, second = training_curves(results)["demo-training"].axes
+    _, _, valid, best = (line.get_xydata().tolist() for line in first.lines)
+    assert valid == [[1, 3], [2, 3.5]]
+    assert best == [[1, 3]]
+    assert [text.get_text() for text in second.texts] == ["trained by other losses"]
+    assert len(second.lines) == 3
+
+
 def test_a_loss_far_above_the_others_leaves_the_panel(result):
     def limits_for(first):
         curve = [

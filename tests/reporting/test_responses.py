@@ -41,7 +41,10 @@ def test_one_line_a_system_that_ends_at_its_distinct(answered):
 
 
 def test_the_caption_says_that_one_of_several_seeds_is_drawn(answered):
-    for seeds, words in ((1, "of every system (demo)"), (3, "; of several seeds the first (demo)")):
+    for seeds, words in (
+        (1, "divided by their number (demo)"),
+        (3, "; of several seeds the first (demo)"),
+    ):
         results = [one for seed in range(seeds) for one in answered(["a b"] * 9, seed=seed)]
         made = dict(response_plots(results))["demo-rarefied-1"]
         assert made.get_label().endswith(words)

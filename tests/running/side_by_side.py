@@ -1,5 +1,6 @@
 """Systems for the tests of several processes: one dies, one waits, and two say who did the work."""
 
+import atexit
 import os
 import signal
 import time
@@ -70,6 +71,21 @@ class Refused(Adapter):
         while not (run.folder.parents[2] / "waits").exists():
             time.sleep(0.05)
         raise StorageError("the disk is full", where="somewhere", hint="Make room.")
+
+
+class Lingering(Adapter):
+    """Meets a full disk; its process says so in the file `lingers` when it comes to its end."""
+
+    name = "lingering"
+
+    def fit(self, train, valid, run):
+        atexit.register(self.linger, run.folder.parents[2] / "lingers")
+        raise StorageError("the disk is full", where="somewhere", hint="Make room.")
+
+    @staticmethod
+    def linger(file):
+        file.touch()
+        time.sleep(1)
 
 
 class Patient(Adapter):

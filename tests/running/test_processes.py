@@ -19,7 +19,7 @@ from dialbench.bench import run
 from dialbench.errors import StorageError
 from dialbench.reporting.results import Results
 from dialbench.running.plan import Request
-from dialbench.running.processes import cores, jobs_at_once
+from dialbench.running.processes import _WorkerPool, cores, jobs_at_once
 from dialbench.running.progress import Board
 from dialbench.store.layout import Store
 
@@ -162,6 +162,24 @@ def test_a_fault_of_the_disk_ends_the_run_and_interrupts_the_others(
     store = Store(tmp_path / "runs")
     statuses = {job.system: store.status(job) for job in store.jobs()}
     assert statuses == {"patient": "interrupted", "refused": "failed"}
+
+
+def test_a_process_that_is_ending_is_not_disturbed(
+    bench: Callable[..., Results],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    shut_down = _WorkerPool.shut_down
+
+    def shut_down_late(pool: _WorkerPool) -> None:
+        _until((tmp_path / "runs" / "lingers").exists)
+        shut_down(pool)
+
+    monkeypatch.setattr(_WorkerPool, "shut_down", shut_down_late)
+    with pytest.raises(StorageError, match="the disk is full"):
+        bench("lingering,copy-last")
+    assert capfd.readouterr().err == ""
 
 
 def test_what_a_process_shows_is_shown_here(

@@ -30,6 +30,16 @@ def result_of(system, texts, *, seed=1, tokenizer="default", status="done", exam
     return Result(job, status, score_responses(pairs, metrics))
 
 
+def several(path, count):
+    """A file with that many responses to each of 12 contexts."""
+    lines = (
+        {"response": text, "alternatives": [f"{n} of {text}" for n in range(1, count)]}
+        for text in TEXTS["long"]
+    )
+    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    return path
+
+
 @pytest.fixture
 def long():
     return result_of("long", TEXTS["long"])
@@ -86,7 +96,35 @@ def test_other_signatures_are_not_compared(long):
     other = result_of("short", TEXTS["short"], tokenizer="whitespace")
     actual = compare_results([long], [other])["length"]
     assert actual["difference"] == {"value": None, "interval": None}
-    assert actual["reason"] == "scored under different signatures"
+    assert actual["reason"] == ("scored under different signatures: tok:default and tok:whitespace")
+
+
+def test_a_signature_that_says_nothing_else_is_named_whole(long, short):
+    more = dataclasses.replace(long.scores["length"], signature="length|v:1|more")
+    less = dataclasses.replace(short.scores["length"], signature="length|v:1")
+    ours, base = (
+        dataclasses.replace(result, scores={"length": score})
+        for result, score in ((long, more), (short, less))
+    )
+    reason = compare_results([ours], [base])["length"]["reason"]
+    assert reason == "scored under different signatures: more and length|v:1"
+
+
+def test_variety_within_contexts_is_not_compared_across_numbers_of_responses(tmp_path):
+    files = [several(tmp_path / f"{count}.jsonl", count) for count in (2, 3)]
+    (report,) = score(files[:1], metrics=["within-dist-1", "dist-1"], paired_with=files[1])
+    within, across = (report["compared"][name] for name in ("within-dist-1", "dist-1"))
+    assert within["difference"]["value"] is within["p"] is None
+    assert within["reason"] == "scored under different signatures: responses:2 and responses:3"
+    assert across["p"] == 1.0
+
+
+def test_a_table_says_whose_greater_values_it_counts(long, short):
+    table = comparison_of("long", "short", compare_results([short], [long]))
+    title = next(column.title for column in table.columns if column.name == "superiority")
+    assert title == "Greater"
+    assert "Greater: share of contexts on which long has the greater value" in table.notes[1]
+    assert table.rows[0].cells["superiority"].value == 0.0
 
 
 def test_other_examples_and_unfinished_results_are_refused(long):

@@ -142,6 +142,28 @@ def test_rows_that_answer_other_examples_are_not_ranked(files, inputs, tmp_path)
         table_of([files[0], short], InputOptions(), baseline="A")
 
 
+def test_numbers_of_responses_to_a_context_have_columns_of_their_own(tmp_path):
+    files = []
+    for system, count in (("two", 2), ("pair", 2), ("three", 3)):
+        every = [texts(10 * count + len(system) + n) for n in range(count)]
+        rows = ({"response": one, "alternatives": own} for one, *own in zip(*every, strict=True))
+        files.append(lines(tmp_path / f"{system}.jsonl", list(map(json.dumps, rows))))
+    (table,) = score_report(
+        files, InputOptions(), ReportOptions(), metrics=["within-dist-1", "dist-1"]
+    ).tables
+    of = {c.name: c.signature.split("|") for c in table.columns if "within" in c.name}
+    assert [set(s) & {"responses:2", "responses:3"} for s in of.values()] == [
+        {"responses:2"},
+        {"responses:3"},
+    ]
+    shown = {
+        name: [row.label for row in table.rows if row.cells[name].value is not None] for name in of
+    }
+    assert list(shown.values()) == [["two", "pair"], ["three"]]
+    assert not any(row.cells["within-dist-1:2"].best for row in table.rows)
+    assert "Within-dist-1 (1) of three (scored under another signature)" in " ".join(table.notes)
+
+
 def test_a_corpus_gives_contexts_references_and_dialogues(tmp_path):
     examples = list(load_corpus("demo").test)
     copied = lines(tmp_path / "copied.txt", [example.references[0] for example in examples])

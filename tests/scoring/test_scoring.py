@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import dialbench
 from dialbench.errors import InputError, UnknownName
 from dialbench.metrics.entailment import NO_JUDGE
 from dialbench.metrics.formulas import FORMULAS
@@ -315,6 +316,51 @@ def test_settings_are_plain_json():
         == settings
     )
     assert ScoringOptions() == ScoringOptions()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"denominator": "token"}, "denominator: unknown denominator 'token'. Did you mean"),
+        ({"denominator": 2}, "denominator: unknown denominator '2'. Known: ngrams, tokens."),
+        *(
+            ({"vocabulary": words}, f"vocabulary: {words!r} is no number of words. Give a whole")
+            for words in (-5, 0, "x", 2.0, 10**18)
+        ),
+        ({"metrics": []}, "metrics: no metric is named. Name one, or leave it out."),
+        ({"metrics": ""}, "metrics: no metric is named."),
+    ],
+)
+def test_options_that_cannot_be_used_are_refused_in_one_line(options, message):
+    with pytest.raises(InputError) as error:
+        dialbench.score(["a b"], **{"metrics": "dist-1,ead-1"} | options)
+    assert error.value.message.startswith(message)
+    assert "\n" not in error.value.message
+
+
+@pytest.mark.parametrize(
+    ("responses", "references", "message"),
+    [
+        ({}, None, "responses: there are no responses to score. Give"),
+        ([["a"], []], None, "responses[1]: there is no response to this context. Give"),
+        ({"x": [[], ["a"]]}, None, "x[0]: there is no response to this context. Give"),
+        (5, None, "responses: int is no list of texts. Give"),
+        ({"x": b"ab"}, None, "x: bytes is no list of texts. Give"),
+        (["a"], 5, "references: int is no list of texts. Give"),
+    ],
+)
+def test_what_is_no_responses_is_refused_in_one_line(responses, references, message):
+    with pytest.raises(InputError) as error:
+        dialbench.score(responses, references, metrics="length")
+    assert error.value.message.startswith(message)
+    assert "\n" not in error.value.message
+
+
+def test_the_command_line_names_the_option(command, tmp_path):
+    path = written(tmp_path / "x.jsonl", PAIRS[:2])
+    result = command("score", path, "--metrics", "ead-1", "--vocabulary", 10**18)
+    assert result.code == 2
+    assert "--vocabulary: 1000000000000000000 is no number of words" in result.err
 
 
 def test_the_key_follows_every_choice_that_changes_scores(vectors):

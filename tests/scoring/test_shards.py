@@ -104,6 +104,40 @@ def test_shards_of_namesakes_take_places_of_their_own(tmp_path, other):
     assert len(set(shards)) == 2
 
 
+@pytest.mark.parametrize(
+    "other", [{"metrics": ["length", "dist-1"]}, {"tokenizer": "bert"}, {"inputs": LAKE}]
+)
+def test_what_is_counted_otherwise_takes_a_place_of_its_own(tmp_path, other):
+    file = written(tmp_path / "x.jsonl", responses(4))
+    options = [{"metrics": ["length"], "inputs": DEMO} | more for more in ({}, other)]
+    names = [name for chosen in options for name in write([file], tmp_path, **chosen)]
+    assert len(set(names)) == 2
+    assert [list(write([file], tmp_path, **chosen)) for chosen in options] == [[n] for n in names]
+
+
+def test_shards_tell_together_how_many_responses_a_context_has(tmp_path):
+    lines = [
+        line | {"alternatives": ["so warm", "a bird"][: 1 + place % 2]}
+        for place, line in enumerate(responses(24))
+    ]
+    options = {"metrics": ["within-dist-1", "within-self-bleu"]}
+    shards = in_shards(tmp_path, [lines[::2], lines[1::2]], **options)
+    merged = merge(shards)["metrics"]
+    assert merged == whole(tmp_path, lines, **options)
+    for scores, name in ((merge([shards[0]])["metrics"], "2"), (merged, "2-3,mean:2.5")):
+        assert f"|responses:{name}|" in scores["within-dist-1"]["signature"]
+
+
+def test_out_of_order_only_the_rounding_of_intervals_differs(tmp_path):
+    lines = responses(60)
+    np.random.default_rng(1).shuffle(lines)
+    options = {"metrics": ["length", "dist-2", "bleu-2", "rouge-l"]}
+    merged = merge(in_shards(tmp_path, [lines[:20], lines[20:]], **options))["metrics"]
+    for name, score_of in whole(tmp_path, lines, **options).items():
+        assert (merged[name]["value"], merged[name]["n"]) == (score_of["value"], score_of["n"])
+        assert merged[name]["interval"] == pytest.approx(score_of["interval"], rel=1e-9)
+
+
 def test_metrics_with_resources_merge_too(tmp_path, data_folder, monkeypatch):
     monkeypatch.setattr("dialbench.scoring.resources.LEAST_TOKENS", 0)
     lines = responses(30)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import permutations
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
@@ -98,6 +98,15 @@ def test_krippendorff_by_counting_with_missing_judgements(seed, level):
     ratings[rng(seed + 10).random(ratings.shape) < 0.3] = np.nan
     actual = krippendorff_alpha(ratings, level)
     assert actual.value == pytest.approx(by_counting(ratings, level), rel=1e-10)
+
+
+def test_observed_counts_every_pair_of_judgements_once():
+    assert krippendorff_alpha([[1, 1, 1], [1, 2, None]]).observed == 3 / 4
+    ratings = judged(rng(5), 30, 5).astype(float)
+    ratings[rng(6).random(ratings.shape) < 0.4] = np.nan
+    pairs = [pair for row in ratings for pair in combinations(row[~np.isnan(row)], 2)]
+    expected = np.mean([one == other for one, other in pairs])
+    assert krippendorff_alpha(ratings).observed == pytest.approx(expected)
 
 
 def test_ordinal_forgives_neighbours():

@@ -127,6 +127,19 @@ def test_on_the_log_scale_it_is_the_t_interval_of_the_log():
     assert np.log(grown) == pytest.approx(plain, rel=1e-9)
 
 
+def test_above_1_it_is_the_t_interval_of_the_log_of_what_is_above():
+    values = np.exp(rng(9).normal(size=20))
+    expected = left_out(lambda v: math.log(mean(v)), values, np.arange(20)).interval()
+    actual = left_out(lambda v: 1 + mean(v), values, np.arange(20)).interval((1.0, math.inf))
+    assert actual == pytest.approx(1 + np.exp(expected))
+
+
+@pytest.mark.parametrize("bounds", [(1.0, math.inf), (0.0, 1.0)])
+def test_rounding_keeps_no_value_off_its_bound(bounds):
+    values = 1 + np.where(bounds[1] > 1, 1, -1) * 1e-15 * rng(10).integers(1, 4, 20)
+    assert left_out(mean, values, np.arange(20)).interval(bounds) is None
+
+
 def distinct_words(words):
     return len(set(words.ravel().tolist())) / words.size
 

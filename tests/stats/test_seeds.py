@@ -32,9 +32,29 @@ def test_two_runs_and_eight_groups_by_hand():
     quantile = share * stats.t.ppf(0.975, 1) + (1 - share) * stats.t.ppf(0.975, 7)
     reach = quantile * np.sqrt(actual.variance)
     assert actual.interval == pytest.approx((3 - reach, 3 + reach))
-    t = 3 / np.sqrt(actual.variance)
-    p = share * 2 * stats.t.sf(t, 1) + (1 - share) * 2 * stats.t.sf(t, 7)
-    assert actual.p == pytest.approx(p)
+    quantile = share * stats.t.isf(actual.p / 2, 1) + (1 - share) * stats.t.isf(actual.p / 2, 7)
+    assert quantile * np.sqrt(actual.variance) == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("counts", [(1, 2), (2, 2), (3, 1), (3, 3)])
+def test_p_is_below_a_level_where_the_interval_of_that_level_leaves_0_out(counts):
+    generator = rng(8)
+    for _ in range(100):
+        shared = generator.normal(size=20)
+        ours, base = (runs(generator, count, 0.4, shared) for count in counts)
+        actual = difference_over_seeds(ours, base)
+        low, high = actual.interval
+        assert (actual.p < 0.05) == (not low <= 0 <= high)
+
+
+def test_two_runs_that_happen_to_agree_are_no_evidence_that_others_would():
+    a, b = rng(9).normal(size=(2, 20)) / 10
+    actual = difference_over_seeds([run(a + 1)], [run(b)] * 2)
+    assert actual.of_runs == 0.5
+    t = actual.value / np.sqrt(actual.variance)
+    assert 0.01 < actual.p < 1
+    assert stats.ttest_rel(a + 1, b).pvalue < 1e-6 < t
+    assert difference_over_seeds([run(a + 1)] * 3, [run(b)] * 2).of_runs == 0
 
 
 def test_one_run_leaves_the_chance_of_the_dialogues():
@@ -86,17 +106,18 @@ def test_coverage_over_other_runs_and_other_dialogues(count, of_run):
     assert 551 <= held <= 592
 
 
-@pytest.mark.parametrize("count", [2, 3, 5])
+@pytest.mark.parametrize("counts", [(2, 1), (3, 1), (2, 2), (3, 2), (3, 3), (5, 5)])
 @pytest.mark.parametrize("of_run", [0.0, 0.1, 0.5])
-def test_equal_systems_are_called_different_no_more_often_than_said(count, of_run):
+def test_equal_systems_are_called_different_no_more_often_than_said(counts, of_run):
     generator = rng(4)
-    wrong, trials = 0, 600
+    p, trials = [], 600
     for _ in range(trials):
         shared = generator.normal(size=20)
-        sides = (runs(generator, count, of_run, shared) for _ in range(2))
-        wrong += difference_over_seeds(*sides).p < 0.05
-    # 30 expected; more than 48 with p < 0.001. Few runs that differ much make it conservative.
-    assert wrong <= 48
+        sides = (runs(generator, count, of_run, shared) for count in counts)
+        p.append(difference_over_seeds(*sides).p)
+    # 30 and 6 expected; more than 48 and 15 with p < 0.001. Few runs make it conservative.
+    assert np.sum(np.array(p) < 0.05) <= 48
+    assert np.sum(np.array(p) < 0.01) <= 15
 
 
 def test_a_test_that_forgets_the_runs_would_call_equal_systems_different():

@@ -135,10 +135,22 @@ def test_groups_that_are_none_are_told_in_one_line(path: Path, groups: dict[str,
         baselines.read(path)
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b"\xff\xfe", b"[]", b"<<<<<<< ours"])
+@pytest.mark.parametrize(
+    "data", [b"", b"{", b"\xff\xfe", b"[]", b"how are you\n", b'{"response": "fine"}\n' * 2]
+)
 def test_files_that_are_no_baseline(path: Path, data: bytes) -> None:
     path.write_bytes(data)
-    with pytest.raises(StorageError, match="--update"):
+    with pytest.raises(InputError, match="it is no baseline") as error:
+        baselines.read(path)
+    assert "`dialbench score`" in error.value.hint
+    assert "--update" in error.value.hint
+    assert "\n" not in error.value.message
+
+
+@pytest.mark.parametrize("start", ["<<<<<<< ours\n", "[", '"'])
+def test_a_baseline_that_is_no_longer_json_is_to_be_restored(path: Path, start: str) -> None:
+    path.write_text(start + path.read_text())
+    with pytest.raises(StorageError, match=r"is damaged .+ Restore it from version control"):
         baselines.read(path)
 
 

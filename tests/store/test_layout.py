@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import io
 import json
 import math
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -192,7 +196,10 @@ def test_a_damaged_system_is_named_with_the_way_out(store: Store, job: Job, spoi
     with pytest.raises(StorageError) as error:
         store.trained(job)
     assert error.value.where == str(path)
-    assert error.value.hint == "Delete its folder or use --overwrite always."
+    folder = only(store.root, "finished")
+    assert error.value.hint == f"Delete the folder {folder} or use --overwrite always."
+    shutil.rmtree(folder)
+    assert store.trained(job) is None  # what a run trains
     keep(store, job)
     assert store.trained(job) is not None
 
@@ -376,12 +383,30 @@ def test_a_profile_comes_back_until_there_are_other_responses(store: Store, job:
     assert store.profile(job) is None
 
 
-def test_a_damaged_profile_is_named(store: Store, job: Job) -> None:
+def test_a_damaged_profile_is_named_and_a_run_does_without(
+    store: Store, job: Job, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
     store.write_responses(responses(job))
     store.write_profile(job, Profile([1], [1], {}))
-    change(only(store.root, "profile.json"), lengths=[-1])
-    with pytest.raises(StorageError, match="lengths"):
+    path = only(store.root, "profile.json")
+    change(path, lengths=[-1])
+    with pytest.raises(StorageError, match="lengths") as error:
         store.results()
+    assert error.value.hint == "Delete this file and run again."
+    with store.writing():
+        assert store.profile(job) is None
+    assert f"{path}: it is removed" in caplog.text
+    assert store.read_responses(job).texts == ["yes", "no"]
+
+
+def test_a_profile_of_a_newer_dialbench_stays(store: Store, job: Job) -> None:
+    store.write_responses(responses(job))
+    store.write_profile(job, Profile([1], [1], {}))
+    change(only(store.root, "profile.json"), schema_version=99)
+    with pytest.raises(StorageError, match="follows schema 99"), store.writing():
+        pass
+    assert only(store.root, "profile.json").exists()
 
 
 def test_a_result_tells_everything_known(store: Store, job: Job) -> None:
@@ -505,10 +530,13 @@ def test_damaged_job_files(store: Store, job: Job, content: str) -> None:
     store.set_status(job, "done")
     path = only(store.root, "job.json")
     path.write_bytes(content.encode("utf-8", "surrogateescape"))
-    with pytest.raises(StorageError, match=r"is damaged \(.+\). Delete its folder") as error:
+    with pytest.raises(StorageError, match=r"is damaged \(\w.+\)\. Delete this file") as error:
         store.results()
     assert error.value.where == str(path)
     assert "\n" not in error.value.message
+    assert "_Versioned" not in error.value.message
+    path.unlink()
+    assert store.results() == []
 
 
 def test_a_job_file_that_was_edited_is_noticed(store: Store, job: Job) -> None:
@@ -534,6 +562,56 @@ def test_a_folder_that_holds_another_job_is_noticed(store: Store, job: Job) -> N
         store.status(job)
     with pytest.raises(StorageError, match="it belongs to another training"):
         store.trained(job)
+
+
+def test_a_copy_of_a_folder_is_no_second_job(
+    store: Store, job: Job, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    store.write_responses(responses(job))
+    shutil.copytree(only(store.root, "job.json").parent, store.root / "answers" / "backup")
+    assert store.jobs() == store.jobs() == [job]
+    (record,) = caplog.records
+    assert record.levelname == "INFO"
+    assert "answers/backup' is passed over" in record.getMessage()
+
+
+def test_results_under_another_name_are_missed_aloud(
+    store: Store, job: Job, caplog: pytest.LogCaptureFixture
+) -> None:
+    store.write_responses(responses(job))
+    folder = only(store.root, "job.json").parent
+    folder.rename(folder.with_name("old"))
+    assert store.results() == []
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert f"must be called '{folder.name}'" in record.getMessage()
+
+
+@pytest.mark.parametrize("forbidden", ["answers", "job.json"])
+def test_what_may_not_be_read_is_told(
+    store: Store, job: Job, monkeypatch: pytest.MonkeyPatch, forbidden: str
+) -> None:
+    store.set_status(job, "done")
+    for module, name in ((os, "listdir"), (os, "scandir"), (io, "open")):
+        monkeypatch.setattr(module, name, refusing(getattr(module, name), forbidden))
+    monkeypatch.setattr("builtins.open", io.open)
+    with pytest.raises(StorageError) as error:
+        store.require_results()
+    assert Path(error.value.where).name == forbidden
+    assert error.value.what == "permission denied"
+    assert error.value.hint == "Change its permissions or name another folder."
+
+
+def refusing(read: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """Refuses to read what is called so; root, who may run this, is refused nothing."""
+
+    def checked(path: Any = ".", *arguments: Any, **options: Any) -> Any:
+        if not isinstance(path, int) and Path(path).name == name:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return read(path, *arguments, **options)
+
+    return checked
 
 
 # Disks and deaths

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from dialbench.reporting.plots.canvas import (
     panels,
     style,
 )
-from dialbench.reporting.plots.values import shortened
+from dialbench.reporting.plots.values import panel_title
 from dialbench.reporting.tables.rows import SeedGroup, seed_groups
 from dialbench.text.cleaning import clean, slug
 
@@ -31,6 +31,8 @@ _LOSS = {"loss": ""}
 _OUTLIER_FACTOR = 1.5
 _LONG = 2
 _MARGIN = 0.05
+_DECADE = 10
+_ROOM_FOR_NAMES = 0.12
 
 
 def training_curves(results: Iterable[Result]) -> dict[str, Figure]:
@@ -47,7 +49,7 @@ def training_curves(results: Iterable[Result]) -> dict[str, Figure]:
     figures = {}
     with style():
         for corpus, groups in _trained(results).items():
-            fig = _curves(groups, "loss", [_LOSS] * len(groups))
+            fig = _curves(groups, "loss (nats a word)", [_LOSS] * len(groups))
             _cut_outliers(fig, groups)
             fig.set_label(f"Loss after every epoch ({clean(corpus)})")
             figures[slug(f"{corpus}-training")] = fig
@@ -101,8 +103,10 @@ def _curves(groups: Sequence[SeedGroup], title: str, parts: Sequence[dict[str, s
         last = max(usual, _epochs(group))
         panel.set_xlim(1 - _MARGIN * last, last + _MARGIN * last)
         if last > usual:
-            _write_range(panel, f"to epoch {last:g}")
-        panel.set_title(shortened(group.label), loc="left")
+            _write_corner(panel, f"to epoch {last:g}")
+        elif not any(_points(r, f"valid_{key}") for r in group.results for key in keys):
+            _write_corner(panel, "trained by other losses")
+        panel.set_title(panel_title(group.label), loc="left")
         panel.locator_params(axis="x", integer=True, nbins=5)
     fig.supxlabel("epoch", fontsize=9)
     fig.supylabel(title, fontsize=9)
@@ -112,7 +116,7 @@ def _curves(groups: Sequence[SeedGroup], title: str, parts: Sequence[dict[str, s
 
 def _epochs(group: SeedGroup) -> float:
     """The last epoch of any of its training runs."""
-    return max(epoch["epoch"] for result in group.results for epoch in result.curve)
+    return max(epoch["epoch"] for result in group.results for epoch in _trained_epochs(result))
 
 
 def _usual_epochs(groups: Sequence[SeedGroup]) -> float:
@@ -159,8 +163,14 @@ def _logarithmic(fig: Figure) -> None:
     """Divergences of a latent variable in use and of a collapsed one lie powers of ten apart."""
     for panel in fig.axes:
         panel.set_yscale("log")
+        panel.margins(y=_ROOM_FOR_NAMES)
         panel.yaxis.set_major_formatter("{x:g}")
-        panel.yaxis.set_minor_formatter("")
+        low, high = panel.get_ylim()
+        if high / low > _DECADE:
+            panel.yaxis.set_minor_formatter("")
+        else:  # there may be no power of ten to name
+            panel.yaxis.set_minor_formatter("{x:g}")
+            panel.tick_params(axis="y", which="minor", labelsize=7)
 
 
 def _draw(axes: Any, group: SeedGroup, key: str, **look: Any) -> None:
@@ -174,6 +184,10 @@ def _mark_best_epoch(axes: Any, group: SeedGroup, key: str) -> None:
         losses, values = _points(result, "valid_loss"), dict(_points(result, key))
         lowest = min(losses, key=lambda point: point[1], default=(math.nan, math.nan))[0]
         best = result.facts.get("best_epoch", lowest)
+        if best not in dict(losses):
+            # What was measured behind training, of weights of an earlier epoch.
+            kept = [row.get("valid_loss") for row in result.curve if row["epoch"] == best]
+            best = next((epoch for epoch, loss in losses if [loss] == kept), math.nan)
         if best in values:
             axes.plot(best, values[best], "o", color=VERMILION, markersize=4)
 
@@ -191,14 +205,21 @@ def _write_name(axes: Any, group: SeedGroup, key: str, name: str, *, above: bool
         axes.annotate(name, points[-1], fontsize=7, color=BLUE, path_effects=halo(), **where)
 
 
-def _write_range(axes: Any, text: str) -> None:
+def _write_corner(axes: Any, text: str) -> None:
     where = {"transform": axes.transAxes, "ha": "right", "va": "top"}
     axes.text(1, 1, text, fontsize=7, color=GREY, path_effects=halo(), **where)
 
 
 def _points(result: Result, key: str) -> list[tuple[float, float]]:
-    points = [(epoch["epoch"], epoch.get(key, math.nan)) for epoch in result.curve]
+    rows = _trained_epochs(result)
+    points = [(row["epoch"], row.get(key, math.nan)) for row in rows]
     return [(epoch, value) for epoch, value in points if math.isfinite(value)]
+
+
+def _trained_epochs(result: Result) -> Sequence[Mapping[str, float]]:
+    """The epochs of a curve without a measurement behind them, which has no training losses."""
+    trained = [row for row in result.curve if any(key.startswith("train_") for key in row)]
+    return trained or result.curve
 
 
 def _legend(fig: Figure, *, several: bool) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from dialbench.records import Profile, Result
 from dialbench.reporting.plots import labels
 from dialbench.reporting.plots.canvas import INK, SKY, figure, grid, panels, series, style
-from dialbench.reporting.plots.values import shortened
+from dialbench.reporting.plots.values import panel_title, shortened
 from dialbench.reporting.tables.rows import group_by_test_set, seed_groups, titles_of_test_sets
 from dialbench.text.cleaning import clean, slug
 
@@ -18,15 +18,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-_ORDERS = (1, 2)
+_NAMES = {1: "tokens", 2: "2-grams"}
+"""What is counted, by length of n-grams."""
 _BINS = 30
 # Inches: margins above and below the axes together, height of a name.
 _MARGIN, _NAME = 0.7, 0.135
 _SHOWN_QUANTILE = 0.99
 _CAPTIONS = {
     **{
-        f"rarefied-{n}": f"Distinct-{n} at the same number of words of every system"
-        for n in _ORDERS
+        f"rarefied-{n}": f"Distinct {what} in a random sample of so many, divided by their number"
+        for n, what in _NAMES.items()
     },
     "lengths": "Lengths of the responses; the outline is that of the references",
 }
@@ -38,8 +39,9 @@ def response_plots(results: Iterable[Result]) -> Iterator[tuple[str, Figure]]:
     Systems without a profile are left out, and the caption says so.
 
     Yields:
-        Figures with their file stems: `SET-rarefied-1` and `-2`, the expected Distinct-n of
-        so many n-grams drawn without replacement; `SET-lengths`, numbers of tokens of the
+        Figures with their file stems: `SET-rarefied-1` and `-2`, the expected share of
+        distinct ones among so many n-grams drawn without replacement (Distinct-n as the table has
+        it divides by tokens); `SET-lengths`, numbers of tokens of the
         responses and of the references.
     """
     test_sets = group_by_test_set(results)
@@ -54,7 +56,7 @@ def response_plots(results: Iterable[Result]) -> Iterator[tuple[str, Figure]]:
             remark += f"; not counted yet (run again): {', '.join(missing)}"
         with style():
             plots = {
-                **{f"rarefied-{n}": _rarefaction(profiles, n) for n in _ORDERS},
+                **{f"rarefied-{n}": _rarefaction(profiles, n) for n in _NAMES},
                 "lengths": _lengths(profiles),
             }
         for kind, plot in plots.items():
@@ -77,8 +79,8 @@ def _rarefaction(profiles: Mapping[str, Profile], n: int) -> Figure:
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.minorticks_off()
     axes.set_ylim(-0.02, 1.02)
-    axes.set_xlabel(f"{'tokens' if n == 1 else f'{n}-grams'} drawn")
-    axes.set_ylabel(f"expected Distinct-{n}")
+    axes.set_xlabel(f"{_NAMES[n]} drawn")
+    axes.set_ylabel(f"expected distinct {_NAMES[n]} / {_NAMES[n]} drawn")
     grid(axes)
     labels.write_column(axes, ends, _NAME / (height - _MARGIN))
     return fig
@@ -92,7 +94,7 @@ def _lengths(profiles: Mapping[str, Profile]) -> Figure:
     for panel, label, counts in zip(axes, profiles, lengths, strict=True):
         _bars(panel, counts, edges)
         panel.stairs(_shares(references, edges), edges, color=INK, linewidth=0.9)
-        panel.set_title(f"{shortened(label)}\nmean {counts.mean():.1f}", loc="left")
+        panel.set_title(f"{panel_title(label)}\nmean {counts.mean():.1f}", loc="left")
         panel.locator_params(axis="y", nbins=3)
     fig.supxlabel(f"tokens (from {edges[-2] + 0.5:g} on together)", fontsize=9)
     fig.supylabel("share of responses", fontsize=9)

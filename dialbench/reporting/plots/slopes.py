@@ -25,9 +25,9 @@ _FEWEST = 3
 _SLOPE, _LETTER, _LEGEND, _PAGE = 1.3, 0.066, 5.6, 9.0
 _STEP, _NAME = 0.21, 0.13
 _LOOKS: dict[str, dict[str, Any]] = {
-    "higher than in the paper": {"color": BLUE, "linestyle": "-", "marker": "^"},
+    "ranks higher than in the paper": {"color": BLUE, "linestyle": "-", "marker": "^"},
     "same rank": {"color": GREY, "linestyle": ":", "marker": "o"},
-    "lower than in the paper": {"color": VERMILION, "linestyle": "--", "marker": "v"},
+    "ranks lower than in the paper": {"color": VERMILION, "linestyle": "--", "marker": "v"},
 }
 
 
@@ -47,7 +47,7 @@ class _Slope:
         if self.our_rank == self.printed_rank:
             return "same rank"
         higher = self.our_rank < self.printed_rank
-        return "higher than in the paper" if higher else "lower than in the paper"
+        return "ranks higher than in the paper" if higher else "ranks lower than in the paper"
 
 
 def rank_agreement(table: Table) -> Figure | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,6 +16,7 @@ from dialbench.text.cleaning import clean
 _INTERVAL = "95 % interval"
 _DEVIATION = "± standard deviation over seeds"
 _LONGEST_LABEL = 36
+_PANEL_WIDTH = 22  # letters
 
 
 def has_value(cell: Cell) -> bool:
@@ -63,6 +65,11 @@ def shortened(label: str) -> str:
     """A label that leaves room for the data."""
     text = clean(label)
     return text if len(text) <= _LONGEST_LABEL else f"{text[: _LONGEST_LABEL - 1]}…"
+
+
+def panel_title(label: str) -> str:
+    """A label on as many lines as it takes above a small panel."""
+    return textwrap.fill(shortened(label), _PANEL_WIDTH)
 
 
 def _whiskers(cell: Cell, value: float) -> tuple[float, float]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from dialbench.errors import UnknownName
 from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.registry import declared
+from dialbench.metrics.settings import MetricSettings
 from dialbench.records import Cell, Column, Row, Table
 from dialbench.reporting.tables.rows import split_title
 from dialbench.version import __version__
@@ -33,7 +34,9 @@ def column_of(metric: str) -> Column:
 def bounds_of(metric: str) -> tuple[float, float]:
     """The lowest and highest value of a metric; infinite where none are declared."""
     info = declared(metric)
-    return info.kind.bounds if isinstance(info, MetricInfo) else (-math.inf, math.inf)
+    if not isinstance(info, MetricInfo):
+        return -math.inf, math.inf
+    return info.create(MetricSettings()).bounds
 
 
 def has_value(table: Table, column: Column) -> bool:

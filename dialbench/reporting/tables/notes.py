@@ -130,7 +130,12 @@ def test_notes(
     if tests and all(len(group.done) < 2 for group in groups if group.ranked):
         yield "Tests generalise to new conversations, not to new training runs."
     elif not all(OVER_RUNS in test for test in tests):
-        yield f"Tests that are not over {OVER_RUNS} generalise to new conversations only."
+        several = [group.label for group in groups if group.ranked and len(group.done) > 1]
+        yield (
+            f"Tests that are not over {OVER_RUNS} generalise to new conversations only. Those over "
+            f"few runs ({', '.join(several)}) find large differences alone: rows of one run and of "
+            "several do not compare by their stars."
+        )
     if tests:
         yield from _dialogue_counts(groups)
 

@@ -59,7 +59,7 @@ def compare_with_paper(
     printed = suite.printed_table()
     columns = tuple(_our_column(c, printed) for c in suite.columns if not c.absent)
     name = suite.name if len(suite.groups) == 1 else f"{suite.name}-{group.dataset.lower()}"
-    caption = f"{suite.summary} ({group.corpus}), beside {printed.label} of {suite.paper}"
+    caption = f"{suite.summary} ({group.corpus}), beside the printed {printed.label}"
     values = results
     for column in suite.columns:
         if column.share_of:

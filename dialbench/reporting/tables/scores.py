@@ -27,7 +27,8 @@ def comparison_of(system: str, base: str, compared: Mapping[str, Mapping[str, An
             reasons.setdefault(values["reason"], []).append(column.title)
     notes = (
         *([f"p: {'; '.join(tests)}; not corrected for several comparisons."] if tests else []),
-        "d: Cohen's d. Better: share of contexts with the greater value, ties counted half.",
+        f"d: Cohen's d. Greater: share of contexts on which {system} has the greater value, "
+        "ties counted half.",
         "Needed: dialogues to detect this difference at the 5 % level with a power of 80 %.",
         *(f"{', '.join(titles)}: {reason}" for reason, titles in reasons.items()),
     )
@@ -44,7 +45,7 @@ _COMPARED = tuple(
         ("interval", "95 % interval", 4),
         ("p", "p", 4),
         ("effect", "d", 3),
-        ("superiority", "Better", 3),
+        ("superiority", "Greater", 3),
         ("needed", "Needed", 0),
         ("dialogues", "Dialogues", 0),
     )

@@ -37,7 +37,7 @@ class Rules:
     baseline: str | None = None
 
     def __post_init__(self) -> None:
-        if not 0 < self.alpha < 1:
+        if not (isinstance(self.alpha, int | float) and 0 < self.alpha < 1):
             hint = f"Pass a number between 0 and 1, such as {DEFAULT_ALPHA}."
             what = f"{self.alpha} is no level of significance"
             raise InputError(what, where="alpha", hint=hint)
