@@ -79,6 +79,7 @@ def test_a_loss_far_above_the_others_leaves_the_panel(result):
     assert 4.4 < low < 4.5
     assert 5.0 < high < 5.1
     assert limits_for(6.0)[1] > 6.0
+    assert limits_for(7.5)[1] < 5.1
 
 
 def test_a_training_is_drawn_once_however_it_answers(result):

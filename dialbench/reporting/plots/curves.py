@@ -142,19 +142,20 @@ def _joined(
 
 
 def _cut_outliers(fig: Figure, groups: Sequence[SeedGroup]) -> None:
-    """Cuts losses far above all validation losses off the panels.
+    """Cuts losses far above the validation losses that systems come down to off the panels.
 
     While its weight is small the KL can be a hundred nats a response, and everything else would
     be one flat line.
     """
     results = [result for group in groups for result in group.results]
-    losses = {
-        key: [loss for result in results for _, loss in _points(result, key)]
-        for key in ("train_loss", "valid_loss")
-    }
-    limit = _OUTLIER_FACTOR * max(losses["valid_loss"], default=math.inf)
-    if max(losses["train_loss"], default=-math.inf) > limit:
-        near = [loss for values in losses.values() for loss in values if loss <= limit]
+    validation = [[loss for _, loss in _points(result, "valid_loss")] for result in results]
+    limit = _OUTLIER_FACTOR * max(
+        (min(losses) for losses in validation if losses), default=math.inf
+    )
+    training = [loss for result in results for _, loss in _points(result, "train_loss")]
+    every = [*training, *(loss for losses in validation for loss in losses)]
+    if max(every, default=-math.inf) > limit:
+        near = [loss for loss in every if loss <= limit]
         margin = 0.05 * (max(near) - min(near))
         fig.axes[0].set_ylim(min(near) - margin, max(near) + margin)
 

@@ -25,9 +25,9 @@ _FEWEST = 3
 _SLOPE, _LETTER, _LEGEND, _PAGE = 1.3, 0.066, 5.6, 9.0
 _STEP, _NAME = 0.21, 0.13
 _LOOKS: dict[str, dict[str, Any]] = {
-    "ranks higher than in the paper": {"color": BLUE, "linestyle": "-", "marker": "^"},
+    "higher rank": {"color": BLUE, "linestyle": "-", "marker": "^"},
     "same rank": {"color": GREY, "linestyle": ":", "marker": "o"},
-    "ranks lower than in the paper": {"color": VERMILION, "linestyle": "--", "marker": "v"},
+    "lower rank": {"color": VERMILION, "linestyle": "--", "marker": "v"},
 }
 
 
@@ -46,8 +46,7 @@ class _Slope:
         """How it moved."""
         if self.our_rank == self.printed_rank:
             return "same rank"
-        higher = self.our_rank < self.printed_rank
-        return "ranks higher than in the paper" if higher else "ranks lower than in the paper"
+        return "higher rank" if self.our_rank < self.printed_rank else "lower rank"
 
 
 def rank_agreement(table: Table) -> Figure | None:
