@@ -15,7 +15,7 @@ from dialbench.reporting.results import Results
 from dialbench.running import local, processes
 from dialbench.running.agenda import Agenda
 from dialbench.running.options import RunOptions, resolved_device
-from dialbench.running.plan import Plan, Request, by_setting, comparison_key
+from dialbench.running.plan import Plan, Request, comparison_key
 from dialbench.running.progress import Board
 from dialbench.running.tracking import TrackedDisplay, find_trackers
 from dialbench.running.worker import Worker
@@ -133,7 +133,7 @@ def _report(
             read=store.read_responses,
             progress=progress,
         )
-    tables = [t for group in by_setting(shown) for t in build(group, metrics=scorers[0].names)]
+    tables = build(shown, metrics=scorers[0].names)
     folder = store.root / "report"
     read = store.read_responses
     return tables, write(tables, shown, folder, options, read=read, progress=progress)

@@ -10,7 +10,7 @@ from dialbench.adapter import Progress
 from dialbench.errors import InputError, UnknownName
 from dialbench.records import Result, Table
 from dialbench.reporting.options import ReportOptions, require_own_table
-from dialbench.running.plan import by_setting
+from dialbench.running.plan import comparison_key
 from dialbench.store import baselines
 from dialbench.store.layout import Store
 
@@ -178,11 +178,13 @@ def _tables(results: Sequence[Result], chosen: ReportOptions) -> list[Table]:
     from dialbench.reporting.tables.results import build
     from dialbench.reporting.tables.rows import require_rows, seed_groups
 
-    settings = by_setting(results)
+    settings: dict[str, list[Result]] = {}
+    for result in results:
+        settings.setdefault(comparison_key(result.job), []).append(result)
     names = list(dict.fromkeys(name for result in results for name in result.scores))
-    require_rows([seed_groups(group) for group in settings], chosen.rows or ())
+    require_rows([seed_groups(group) for group in settings.values()], chosen.rows or ())
     tables = []
-    for group in settings:
+    for group in settings.values():
         scored = {name for result in group for name in result.scores}
         metrics = names if chosen.columns else [name for name in names if name in scored]
         tables += build(group, metrics=metrics, options=chosen)

@@ -6,7 +6,6 @@ Systems are found through the entry-point group `dialbench.adapters` or in a plu
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import importlib.metadata
 import importlib.util
 import re
@@ -22,6 +21,7 @@ from dialbench.adapter import Adapter, Card
 from dialbench.errors import InputError, UnknownName, first_line
 from dialbench.extras import explain_import_error
 from dialbench.files.atomic import new_folder
+from dialbench.files.checksum import sha256_of
 from dialbench.options import (
     check_option_value,
     parse_options,
@@ -31,8 +31,8 @@ from dialbench.options import (
 
 GROUP = "dialbench.adapters"
 Plugin = Path | type[Adapter]
-_PLUGIN = "dialbench_plugin_"  # what the modules of plug-in files are called
 """A file with further systems, or one of them."""
+_PLUGIN = "dialbench_plugin_"  # what the modules of plug-in files are called
 _NO_SUCH_OPTION = object()
 
 
@@ -310,7 +310,7 @@ def source_checksum(adapter: type[Adapter]) -> str | None:
     path = getattr(sys.modules.get(adapter.__module__), "__file__", None)
     if path is None or not adapter.__module__.startswith(_PLUGIN):
         return None
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    return sha256_of(Path(path))
 
 
 def _subclasses_in(path: Path) -> Iterable[type[Adapter]]:

@@ -15,7 +15,7 @@ from dialbench.errors import InputError
 from dialbench.options import split_outside_brackets, write_options
 from dialbench.presets.preset import Preset
 from dialbench.presets.preset import load as load_preset
-from dialbench.records import Context, Decoding, Job, Result, Split, fingerprint_of
+from dialbench.records import Context, Decoding, Job, Split, fingerprint_of
 from dialbench.suites.suite import Group, RunnableSuite, Suite, SuiteRow, TopicSuite, load_runnable
 from dialbench.systems import Plugin, Registry, System
 
@@ -435,14 +435,6 @@ def training_settings(system: System, preset: Preset) -> dict[str, Any]:
     options = dataclasses.asdict(system.config(preset.system))
     matters = {key: value for key, value in options.items() if key not in adapter.speed_options}
     return {"config": matters, "version": adapter.version}
-
-
-def by_setting(results: Iterable[Result]) -> list[list[Result]]:
-    """The results that share a table, in order of appearance."""
-    settings: dict[str, list[Result]] = {}
-    for result in results:
-        settings.setdefault(comparison_key(result.job), []).append(result)
-    return list(settings.values())
 
 
 def comparison_key(job: Job) -> str:

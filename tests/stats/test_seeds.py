@@ -51,9 +51,9 @@ def test_two_runs_that_happen_to_agree_are_no_evidence_that_others_would():
     a, b = rng(9).normal(size=(2, 20)) / 10
     actual = difference_over_seeds([run(a + 1)], [run(b)] * 2)
     assert actual.of_runs == 0.5
-    t = actual.value / np.sqrt(actual.variance)
-    assert 0.01 < actual.p < 1
-    assert stats.ttest_rel(a + 1, b).pvalue < 1e-6 < t
+    # As for one run of each, where dialogues alone are random, nothing would be surer.
+    assert stats.ttest_rel(a + 1, b).pvalue < 1e-6
+    assert actual.p > 0.01
     assert difference_over_seeds([run(a + 1)] * 3, [run(b)] * 2).of_runs == 0
 
 
