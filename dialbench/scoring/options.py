@@ -10,7 +10,7 @@ from typing import Annotated, Literal, get_args
 from dialbench.errors import InputError, UnknownName
 from dialbench.options import Help, split_outside_brackets
 
-# As in metrics.settings, which loads numpy; the command line asks for options before that is needed.
+# As in metrics.settings, which loads numpy; the command line asks for options without.
 _Denominator = Literal["tokens", "ngrams"]
 _MOST_WORDS = 10**18
 _PATHS = ("vectors", "data", "sentence_model", "nli", "bert_model", "mauve_model")
