@@ -1,14 +1,9 @@
-"""What was stored comes back, belongs to its job, and is whole or not there."""
+"""What was stored comes back, and is whole or not there."""
 
 from __future__ import annotations
 
-import errno
-import hashlib
-import io
 import json
 import math
-import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,107 +15,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from safetensors.numpy import save as packed
 
 from dialbench.errors import StorageError
-from dialbench.records import Decoding, Example, Job, Profile, Responses, Score, Tally
+from dialbench.records import Decoding, Job, Profile, Score, Tally
 from dialbench.store.layout import Store
 from dialbench.store.schema import JobFields
 
+from .conftest import SCORING, keep, only, responses
+
 DYING = Path(__file__).parents[1] / "dying"
-SCORING = {"tokenizer": "default", "metrics": ("dist-1", "bleu-2")}
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "runs")
-
-
-def responses(job: Job, texts: tuple[str, ...] = ("yes", "no")) -> Responses:
-    examples = [
-        Example(f"d-{number}", "d", ("hello", "how are you?"), ("fine", "well"))
-        for number in range(len(texts))
-    ]
-    return Responses(job, examples, texts, 1.5, "cuda")
-
-
-def keep(store: Store, job: Job, files: dict[str, str] | None = None, **known: Any) -> None:
-    def save(folder: Path) -> None:
-        for name, content in (files or {"state.json": "null"}).items():
-            (folder / name).parent.mkdir(exist_ok=True)
-            (folder / name).write_text(content)
-
-    store.commit_trained(
-        job, save, known.get("facts", {}), known.get("curve", ()), known.get("notes", ())
-    )
-
-
-def only(root: Path, pattern: str) -> Path:
-    (path,) = root.rglob(pattern)
-    return path
-
-
-def change(path: Path, **fields: Any) -> None:
-    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
-
-
-def _scores(store: Store, job: Job) -> Path:
-    store.write_responses(responses(job))
-    score = Score(0.5, 2, "s", per_response=np.array([0.25, 0.75]))
-    store.write_scores(job, {"m": score}, SCORING)
-    return only(store.root, "scores.safetensors")
-
-
-@pytest.mark.parametrize(
-    "tensors",
-    [
-        b"",
-        b"\xff" * 20,
-        packed({"per_response/m": np.ones((2, 2))}),
-        packed({"per_response/m": np.ones(2, np.int64)}),
-    ],
-)
-def test_scores_whose_checksum_fits_may_still_be_damaged(
-    store: Store, job: Job, tensors: bytes
-) -> None:
-    path = _scores(store, job)
-    path.write_bytes(tensors)
-    change(path.with_suffix(".json"), arrays_sha256=hashlib.sha256(tensors).hexdigest())
-    with pytest.raises(StorageError, match=r"scores\.safetensors: is damaged \("):
-        store.read_scores(job, SCORING)
-
-
-@pytest.mark.parametrize("count", [0, 1, 3, -1, 10**30])
-def test_a_wrong_count_of_responses_is_damage(store: Store, job: Job, count: int) -> None:
-    store.write_responses(responses(job))
-    path = only(store.root, "job.json")
-    change(path, answered=json.loads(path.read_text())["answered"] | {"count": count})
-    with pytest.raises(StorageError, match=r"is damaged \("):
-        store.read_responses(job)
-
-
-@pytest.mark.parametrize("version", [0, -1, 1.5, "x", None, [1]])
-def test_no_schema_is_older_than_the_first(store: Store, job: Job, version: object) -> None:
-    store.write_responses(responses(job))
-    change(only(store.root, "job.json"), schema_version=version)
-    with pytest.raises(StorageError, match=r"job\.json: is damaged \(schema_version"):
-        store.jobs()
-
-
-@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 500 + "1" + "}" * 500, "9" * 5000])
-def test_no_json_is_a_traceback(store: Store, job: Job, text: str) -> None:
-    store.write_responses(responses(job))
-    only(store.root, "job.json").write_text(text)
-    with pytest.raises(StorageError, match=r"job\.json: is damaged \("):
-        store.jobs()
-
-
-def test_a_job_with_an_unknown_decoding_is_damage(store: Store, job: Job) -> None:
-    store.write_responses(responses(job))
-    path = only(store.root, "job.json")
-    change(path, job=json.loads(path.read_text())["job"] | {"decoding": "gready"})
-    with pytest.raises(StorageError, match=r"job\.json: is damaged \(unknown decoding"):
-        store.jobs()
 
 
 # Trained systems
@@ -188,22 +91,6 @@ def test_a_training_that_cannot_be_saved_leaves_the_older_one(store: Store, job:
     assert (store.work_folder(job) / "epoch-9").exists()
 
 
-@pytest.mark.parametrize("spoil", ["change", "remove"])
-def test_a_damaged_system_is_named_with_the_way_out(store: Store, job: Job, spoil: str) -> None:
-    keep(store, job, {"state.json": "[1]", "weights": "www"})
-    path = only(store.root, "weights")
-    path.write_text("wWw") if spoil == "change" else path.unlink()
-    with pytest.raises(StorageError) as error:
-        store.trained(job)
-    assert error.value.where == str(path)
-    folder = only(store.root, "finished")
-    assert error.value.hint == f"Delete the folder {folder} or use --overwrite always."
-    shutil.rmtree(folder)
-    assert store.trained(job) is None  # what a run trains
-    keep(store, job)
-    assert store.trained(job) is not None
-
-
 # Answers
 
 
@@ -236,18 +123,6 @@ def test_reading_responses_that_are_not_there(store: Store, job: Job) -> None:
     store.set_status(job, "started")
     with pytest.raises(StorageError, match="there are no responses"):
         store.read_responses(job)
-
-
-@pytest.mark.parametrize("spoil", ["change", "remove"])
-def test_damaged_responses(store: Store, job: Job, spoil: str) -> None:
-    store.write_responses(responses(job))
-    path = only(store.root, "responses.jsonl")
-    path.write_bytes(path.read_bytes().replace(b"yes", b"yea")) if spoil == "change" else (
-        path.unlink()
-    )
-    with pytest.raises(StorageError, match=r"damaged .* use --overwrite always") as error:
-        store.read_responses(job)
-    assert error.value.where == str(path)
 
 
 def test_new_responses_take_the_old_scores_with_them(store: Store, job: Job) -> None:
@@ -359,16 +234,6 @@ def test_scores_under_other_settings_stand_side_by_side(store: Store, job: Job) 
     assert store.results({"tokenizer": "bert"})[0].scores == {}
 
 
-@pytest.mark.parametrize("name", ["scores.json", "scores.safetensors"])
-def test_damaged_scores(store: Store, job: Job, name: str) -> None:
-    store.write_scores(job, {"x": Score(1.0, 2, "s", np.ones(2))}, SCORING)
-    path = only(store.root, name)
-    path.write_bytes(path.read_bytes()[:-1] + b"!")
-    with pytest.raises(StorageError, match="is damaged") as error:
-        store.read_scores(job, SCORING)
-    assert error.value.where == str(path)
-
-
 # Status and results
 
 
@@ -381,32 +246,6 @@ def test_a_profile_comes_back_until_there_are_other_responses(store: Store, job:
     assert result.profile == kept
     store.write_responses(responses(job))
     assert store.profile(job) is None
-
-
-def test_a_damaged_profile_is_named_and_a_run_does_without(
-    store: Store, job: Job, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level("INFO")
-    store.write_responses(responses(job))
-    store.write_profile(job, Profile([1], [1], {}))
-    path = only(store.root, "profile.json")
-    change(path, lengths=[-1])
-    with pytest.raises(StorageError, match="lengths") as error:
-        store.results()
-    assert error.value.hint == "Delete this file and run again."
-    with store.writing():
-        assert store.profile(job) is None
-    assert f"{path}: it is removed" in caplog.text
-    assert store.read_responses(job).texts == ["yes", "no"]
-
-
-def test_a_profile_of_a_newer_dialbench_stays(store: Store, job: Job) -> None:
-    store.write_responses(responses(job))
-    store.write_profile(job, Profile([1], [1], {}))
-    change(only(store.root, "profile.json"), schema_version=99)
-    with pytest.raises(StorageError, match="follows schema 99"), store.writing():
-        pass
-    assert only(store.root, "profile.json").exists()
 
 
 def test_a_result_tells_everything_known(store: Store, job: Job) -> None:
@@ -489,7 +328,7 @@ def test_a_job_keeps_its_fingerprint_on_the_way_through_json(
     assert back.fingerprint == job.fingerprint
 
 
-# Names and damage
+# Names
 
 
 @pytest.mark.parametrize(
@@ -510,108 +349,6 @@ def test_folder_names_are_safe_and_short(
     assert folder.name == start + job.fingerprint[:12]
     assert len(folder.name) <= 80
     assert store.jobs() == [job]
-
-
-def test_files_of_a_newer_dialbench_are_left_alone(store: Store, job: Job) -> None:
-    store.set_status(job, "done")
-    path = only(store.root, "job.json")
-    change(path, schema_version=99, wonderful="field")
-    for read in (store.jobs, store.results, lambda: store.status(job)):
-        with pytest.raises(StorageError, match="follows schema 99; this dialbench reads up to 2"):
-            read()
-    assert json.loads(path.read_text())["wonderful"] == "field"
-
-
-@pytest.mark.parametrize(
-    "content",
-    ["", "{", "[]", "null", "{}", '{"schema_version": 1}', '{"schema_version": "x"}', "\udcff"],
-)
-def test_damaged_job_files(store: Store, job: Job, content: str) -> None:
-    store.set_status(job, "done")
-    path = only(store.root, "job.json")
-    path.write_bytes(content.encode("utf-8", "surrogateescape"))
-    with pytest.raises(StorageError, match=r"is damaged \(\w.+\)\. Delete this file") as error:
-        store.results()
-    assert error.value.where == str(path)
-    assert "\n" not in error.value.message
-    assert "_Versioned" not in error.value.message
-    path.unlink()
-    assert store.results() == []
-
-
-def test_a_job_file_that_was_edited_is_noticed(store: Store, job: Job) -> None:
-    store.set_status(job, "done")
-    path = only(store.root, "job.json")
-    record = json.loads(path.read_text())
-    change(path, job=record["job"] | {"seed": 7})
-    with pytest.raises(StorageError, match="the job does not match its fingerprint"):
-        store.jobs()
-
-
-def test_a_folder_that_holds_another_job_is_noticed(store: Store, job: Job) -> None:
-    other = replace(job, seed=7)
-    for one in (job, other):
-        store.set_status(one, "done")
-        keep(store, one)
-    for kind in ("answers", "trained"):
-        first, second = sorted((store.root / kind).iterdir(), key=lambda path: "s7" in path.name)
-        second.rename(store.root / "aside")
-        first.rename(second)
-        (store.root / "aside").rename(first)
-    with pytest.raises(StorageError, match="it belongs to another job"):
-        store.status(job)
-    with pytest.raises(StorageError, match="it belongs to another training"):
-        store.trained(job)
-
-
-def test_a_copy_of_a_folder_is_no_second_job(
-    store: Store, job: Job, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level("INFO")
-    store.write_responses(responses(job))
-    shutil.copytree(only(store.root, "job.json").parent, store.root / "answers" / "backup")
-    assert store.jobs() == store.jobs() == [job]
-    (record,) = caplog.records
-    assert record.levelname == "INFO"
-    assert "answers/backup' is passed over" in record.getMessage()
-
-
-def test_results_under_another_name_are_missed_aloud(
-    store: Store, job: Job, caplog: pytest.LogCaptureFixture
-) -> None:
-    store.write_responses(responses(job))
-    folder = only(store.root, "job.json").parent
-    folder.rename(folder.with_name("old"))
-    assert store.results() == []
-    (record,) = caplog.records
-    assert record.levelname == "WARNING"
-    assert f"must be called '{folder.name}'" in record.getMessage()
-
-
-@pytest.mark.parametrize("forbidden", ["answers", "job.json"])
-def test_what_may_not_be_read_is_told(
-    store: Store, job: Job, monkeypatch: pytest.MonkeyPatch, forbidden: str
-) -> None:
-    store.set_status(job, "done")
-    for module, name in ((os, "listdir"), (os, "scandir"), (io, "open")):
-        monkeypatch.setattr(module, name, refusing(getattr(module, name), forbidden))
-    monkeypatch.setattr("builtins.open", io.open)
-    with pytest.raises(StorageError) as error:
-        store.require_results()
-    assert Path(error.value.where).name == forbidden
-    assert error.value.what == "permission denied"
-    assert error.value.hint == "Change its permissions or name another folder."
-
-
-def refusing(read: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Refuses to read what is called so; root, who may run this, is refused nothing."""
-
-    def checked(path: Any = ".", *arguments: Any, **options: Any) -> Any:
-        if not isinstance(path, int) and Path(path).name == name:
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-        return read(path, *arguments, **options)
-
-    return checked
 
 
 # Disks and deaths
