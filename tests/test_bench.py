@@ -15,6 +15,7 @@ import pytest
 import dialbench
 from dialbench.bench import run
 from dialbench.errors import InputError
+from dialbench.metrics.system import SYSTEM_METRICS
 from dialbench.records import Table
 from dialbench.reporting.results import Results
 from dialbench.reports import report
@@ -301,6 +302,15 @@ def test_word_vectors_learn_from_the_whole_split_whatever_systems_learn_from(tmp
     (responses,) = tmp_path.rglob("responses.jsonl")
     (told,) = score([responses], metrics=["emb-average"], train="demo")
     assert ours.signature == told["metrics"]["emb-average"]["signature"]
+
+
+def test_all_metrics_are_those_of_responses_and_of_systems(tmp_path, monkeypatch):
+    monkeypatch.setattr("dialbench.metrics.registry.names", lambda: ["dist-1", "length"])
+    request = Request(models="copy-last", limit_train=60, limit_test=20)
+    scoring = ScoringOptions(metrics=("all",))
+    outcome = run(request, out=tmp_path, device="cpu", scoring=scoring, formats=())
+    expected = {"different", "dist-1", "length", *SYSTEM_METRICS}
+    assert {column.name for column in outcome.tables[0].columns} == expected
 
 
 def test_what_the_run_tells_stands_beside_measures_but_no_clock_in_a_baseline(tmp_path):

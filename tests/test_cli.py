@@ -278,12 +278,15 @@ def test_a_log_says_what_was_found_and_nothing_is_logged_unasked(tmp_path: Path)
     assert "INFO dialbench.scoring.resources: train: no training text" in loud.stderr
 
 
-def test_papers_name_the_suite_of_each_table(command: Command) -> None:
+def test_papers_name_the_suites_of_each_table(command: Command) -> None:
     listed = {paper["name"]: paper for paper in json.loads(command("papers", "--json").out)}
-    tables = {table["number"]: table["suite"] for table in listed["paraformer"]["tables"]}
-    assert tables["1"] == "paraformer-1"
-    assert tables["3"] is None
-    assert tables["A.1"] == "paraformer-a1"
+    tables = {table["number"]: table["suites"] for table in listed["paraformer"]["tables"]}
+    assert tables["1"] == ["paraformer-1"]
+    assert tables["3"] == []
+    assert tables["A.1"] == ["paraformer-a1"]
+    dialogved = {table["number"]: table["suites"] for table in listed["dialogved"]["tables"]}
+    assert dialogved["2"] == ["dialogved-2", "dialogved-2-personachat"]
+    assert "dialogved-2, dialogved-2-personachat" in command("papers").out
 
 
 def test_papers_print_their_tables_in_every_format(command: Command) -> None:

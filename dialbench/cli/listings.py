@@ -133,12 +133,14 @@ def papers() -> list[dict[str, Any]]:
     from dialbench.suites.suite import load_suite, suite_names
 
     tables = [(load_suite(name).printed_table(), name) for name in suite_names()]
-    made = {(table.paper, table.table): name for table, name in tables}
+    made: dict[tuple[str, str], list[str]] = {}
+    for table, name in tables:
+        made.setdefault((table.paper, table.table), []).append(name)
     found = []
     for paper in map(printed.load_paper, printed.names()):
         value = paper.model_dump(mode="json")
         for entry in value["tables"]:
-            entry["suite"] = made.get((entry["paper"], entry["number"]))
+            entry["suites"] = made.get((entry["paper"], entry["number"]), [])
         found.append(value)
     return found
 
@@ -148,10 +150,12 @@ def papers_text(papers: Iterable[Mapping[str, Any]]) -> str:
     lines = []
     for paper in papers:
         lines.append(f"{paper['name']}: {paper['title']}")
-        rows = [(t["number"], t["suite"] or "", t["caption"]) for t in paper["tables"]]
+        rows = [(t["number"], ", ".join(t["suites"]), t["caption"]) for t in paper["tables"]]
         rows += [(p["number"], "", f"not here: {p['reason']}") for p in paper["left_out"]]
+        width = max(len(suites) for _, suites, _ in rows)
         lines += [
-            f"  {number:<8}  {suite:<14}  {description}" for number, suite, description in rows
+            f"  {number:<8}  {suites:<{width}}  {description}"
+            for number, suites, description in rows
         ]
     return "\n".join(lines)
 

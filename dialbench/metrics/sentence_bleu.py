@@ -106,7 +106,7 @@ def _filled_as_now(lengths: Counts, matches: Counts, totals: Counts) -> Floats:
 
 
 class SelfBleu(Metric[Ragged]):
-    """self-bleu: sentence BLEU-4 of each response against all others, mean, in [0, 1].
+    """self-bleu: sentence BLEU of each response against all others, mean, in [0, 1].
 
     Zhu et al. (2018): equal weights, nltk's method1 (an order without a match counts 0.1
     matches), the length of the other response closest in length. All others are references,
@@ -114,7 +114,7 @@ class SelfBleu(Metric[Ragged]):
 
     Args:
         tokenizer: name of the tokeniser.
-        n: the highest order; with fewer than 4 (self-bleu-n) BLEU-n takes the place of BLEU-4.
+        n: the highest order: 4, or that of self-bleu-2 and -3.
     """
 
     bounds = SHARE

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dialbench.corpora.training_text import whole_training_split
+from dialbench.metrics import registry
 from dialbench.metrics.system import SYSTEM_METRICS
 from dialbench.records import Job, Responses, Score
 from dialbench.running.plan import Dataset, Plan
@@ -27,6 +28,8 @@ class Scorer:
         # Always counted: no table marks as best a system with hardly any different responses.
         chosen = options.metrics
         names = usual_metrics(dataset.samples) if chosen is None else tuple(chosen)
+        if names == ("all",):
+            names = (*registry.names(), *SYSTEM_METRICS)
         self.names = names if "different" in names else ("different", *names)
         self.dataset, self.store, self.tokenizer = dataset, store, options.tokenizer
         self.system_metrics = [

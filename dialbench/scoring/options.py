@@ -32,7 +32,7 @@ class ScoringOptions:
             user cache.
         vocabulary: V of ead-n; None takes the number of words of the training text.
         sentence_model: folder of a sentence-transformers model; None takes that of the extra
-            `offline`.
+            `embed`.
         nli: the judge of ue: a folder or a name in the local cache of the Hub; None takes the
             embedded one.
         bert_model, mauve_model: of bertscore and mauve, likewise; None gives them no value.
@@ -42,7 +42,7 @@ class ScoringOptions:
     """
 
     metrics: Annotated[
-        Sequence[str] | None, Help("Metrics to compute, comma-separated.", "NAMES")
+        Sequence[str] | None, Help("Metrics to compute, comma-separated, or `all`.", "NAMES")
     ] = None
     tokenizer: Annotated[
         str,
@@ -65,11 +65,11 @@ class ScoringOptions:
     ] = None
     sentence_model: Annotated[
         str | Path | None,
-        Help("A sentence-transformers model.  [default: the extra offline]", "FOLDER"),
+        Help("A sentence-transformers model.  [default: of the extra embed]", "FOLDER"),
     ] = None
     nli: Annotated[
         str | Path | None,
-        Help("NLI model that judges ue.  [default: the extra offline]", "FOLDER|NAME"),
+        Help("NLI model that judges ue.  [default: of the extra nli]", "FOLDER|NAME"),
     ] = None
     bert_model: Annotated[str | Path | None, Help("Encoder of bertscore.", "FOLDER|NAME")] = None
     mauve_model: Annotated[str | Path | None, Help("Language model of mauve.", "FOLDER|NAME")] = (
