@@ -27,6 +27,7 @@ from .chat.ledger import Ledger, StoredReply
 
 KEYS = ("DIALBENCH_ENDPOINT_KEY", "OPENAI_API_KEY")
 _PATH = "/chat/completions"
+_LONGEST = 86_400  # seconds, a day
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,8 @@ class EndpointConfig:
         for name in ("max_tokens", "concurrency", "timeout", "attempts"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be above 0")
+        if not self.timeout <= _LONGEST:
+            raise ValueError(f"timeout must be at most {_LONGEST} seconds")
         _require_url(self.url)
 
     @property

@@ -51,7 +51,7 @@ class _Choice(BaseModel):
 
 
 class _Completion(BaseModel):
-    model: str = ""
+    model: str | None = None
     choices: list[_Choice] = Field(min_length=1)
 
 
@@ -209,11 +209,11 @@ class Chat:
             )
             completion = _Completion.model_validate_json(whole)
         except ValueError:
-            raise _Transient(_NO_COMPLETION) from None
+            raise _Transient(f"{_NO_COMPLETION} ({self._describe(answer)})") from None
         # Placeholders such as EMPTY are no secret, but may be words of an answer.
         blot = self._hide_key if len(self.key) >= _SECRET else str
         text = completion.choices[0].message.content or ""
-        return Reply(blot(text), blot(completion.model))
+        return Reply(blot(text), blot(completion.model or ""))
 
 
 def _message(text: str) -> str:

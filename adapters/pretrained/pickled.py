@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import pickle  # nosec B403, for the name of its error alone
 import shutil
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,9 @@ def unpickle(path: Path) -> Any:
     try:
         with torch.serialization.safe_globals([argparse.Namespace]):
             return torch.load(require_file(path), map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, ValueError, OSError, EOFError, KeyError) as error:
+    except InputError:
+        raise
+    except Exception as error:  # whatever an unpickler makes of damaged bytes
         raise InputError(
             f"it cannot be read without running what is in it ({first_line(error)})",
             where=str(path),

@@ -78,8 +78,14 @@ class Session:
             The files.
 
         Raises:
+            InputError: nothing was said yet, or the name is not that of a file of JSON lines.
             StorageError: the disk refuses.
         """
+        if path.suffix != ".jsonl":
+            raise InputError("it is not called FILE.jsonl", where=str(path), hint="Name it so.")
+        if not any(self.turns.values()):
+            hint = "Say something first; what was saved before stays as it is."
+            raise InputError("nothing was said that could be saved", where=str(path), hint=hint)
         several = len(self.systems) > 1
         paths = []
         for name, turns in self.turns.items():

@@ -164,11 +164,19 @@ def _reply(session: Session, line: str) -> str:
     if command == "/save":
         if not argument.strip():
             raise InputError("no file is named", where=command, hint=_COMMANDS[command])
-        return "\n".join(f"wrote {path}" for path in session.save(Path(argument.strip())))
+        return "\n".join(f"wrote {path}" for path in session.save(_file(argument)))
     if command == "/help":
         return "\n".join(_COMMANDS.values())
     session.undo() if command == "/undo" else session.reset()
     return _history(session)
+
+
+def _file(argument: str) -> Path:
+    path = Path(argument.strip())
+    try:
+        return path.expanduser()  # no shell did it
+    except RuntimeError:  # nobody is called so
+        return path
 
 
 def _history(session: Session) -> str:

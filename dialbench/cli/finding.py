@@ -101,6 +101,7 @@ def export(
     """
     from dialbench.corpora.base import load_corpus
     from dialbench.corpora.export import export_lines, files_of, licence_notice, write_export
+    from dialbench.corpora.jsonl import is_single_file
     from dialbench.files.distinct import require_distinct
 
     for file in files_of(corpus):
@@ -113,6 +114,12 @@ def export(
         test_only=split == "test",
         where="export",
     )
+    undivided = is_single_file(corpus) and loaded.name != "test" and not loaded.items["train"]
+    if split == "test" and undivided:
+        print_message(
+            f"{corpus}: all dialogues that name no split are exported, as `dialbench score` takes"
+            " them; where systems learn from the file, most are for training (--split train)."
+        )
     # Not by print_message: no text without its licence, so that a closed stream is an error.
     click.echo(visible(licence_notice(loaded)), err=True)
     if out:

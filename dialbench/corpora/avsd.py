@@ -12,7 +12,6 @@ from pathlib import Path
 from dialbench.corpora.contents import Card, Contents, require_folder
 from dialbench.corpora.dailydialog_plato import PLATO_FILES, split_turns
 from dialbench.corpora.files import SPLITS, read_fields, split_files
-from dialbench.errors import InputError
 
 CARD = Card(
     name="avsd",
@@ -41,16 +40,11 @@ def read(folder: Path) -> Contents:
     contents.absent = frozenset(SPLITS) - files.keys()
     for split, path in files.items():
         for index, (where, (_, context, references)) in enumerate(read_fields(path, 3)):
-            if not context.strip() or not references.strip(" |"):
-                raise InputError(
-                    "there is no context or no reference",
-                    where=where,
-                    hint="The line is damaged; fetch the file again.",
-                )
             contents.add_example(
                 split,
                 f"{split}-{index}",
                 split_turns(context),
                 references.split(_BETWEEN_REFERENCES),
+                where,
             )
     return contents

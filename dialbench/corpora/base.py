@@ -99,12 +99,23 @@ def _hint_without_example(name: str, split: str, where: str, *, clean: bool) -> 
 
 
 def name_of(name: str) -> str:
-    """What results call the corpus that `load_corpus(name)` reads; nothing is read."""
+    """What results call the corpus that `load_corpus(name)` reads; nothing is read.
+
+    Raises:
+        UnknownName: it is neither a known corpus nor named as a file or folder of one.
+    """
     if name in _MODULES:
         return name
+    if not _is_own(name):
+        raise UnknownName.of("corpus", name, _MODULES, where="--corpus")
     from dialbench.corpora import jsonl  # which loads pydantic
 
     return jsonl.card(Path(name), reserved=names()).name
+
+
+def _is_own(name: str) -> bool:
+    """Whether it names a file or folder of somebody's own conversations."""
+    return name.endswith((".jsonl", ".jsonl.xz")) or Path(name).is_dir()
 
 
 def _read(name: str, data: Path | None, where: str, *, test_only: bool) -> tuple[Card, Contents]:
@@ -113,7 +124,7 @@ def _read(name: str, data: Path | None, where: str, *, test_only: bool) -> tuple
         known = card(name)
         return known, read(data_folder(data) / (known.folder or name))
     path = Path(name)
-    if name.endswith((".jsonl", ".jsonl.xz")) or path.is_dir():
+    if _is_own(name):
         from dialbench.corpora import jsonl  # which loads pydantic
 
         return jsonl.card(path, reserved=names()), jsonl.read(path, test_only=test_only)

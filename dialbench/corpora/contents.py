@@ -67,10 +67,18 @@ class Contents:
         self.items[split].append(Dialogue(id, self.strip_turns(turns), split))
 
     def add_example(
-        self, split: str, id: str, context: Sequence[str], references: Sequence[str]
+        self, split: str, id: str, context: Sequence[str], references: Sequence[str], where: str
     ) -> None:
-        """Adds an example that is a dialogue of its own, its turns stripped."""
+        """Adds an example that is a dialogue of its own, its turns stripped.
+
+        Raises:
+            InputError: nothing is left of its context or of its references; it names `where`.
+        """
         stripped = self.strip_turns(context), self.strip_turns(references)
+        for kind, texts in zip(("context", "reference"), stripped, strict=True):
+            if not texts:
+                hint = "Fetch it again, or leave this line out."
+                raise InputError(f"there is no {kind} in it", where=where, hint=hint)
         self.items[split].append(Example(id, id, *stripped))
 
     def all_notes(self) -> Iterator[str]:

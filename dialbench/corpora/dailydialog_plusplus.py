@@ -49,5 +49,6 @@ def read(folder: Path) -> Contents:
                 f"{split}-{index}",
                 texts_at(value, "context", where),
                 texts_at(value, "positive_responses", where),
+                where,
             )
     return contents

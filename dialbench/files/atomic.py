@@ -52,6 +52,8 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
         StorageError: the disk is full or does not let it be written, or a device or pipe stands
             there; what was there stays.
     """
+    if not path.name:
+        raise StorageError("it is a folder", where=str(path), hint="Name a file.")
     temporary = _temporary_path(path)
     with storage_errors(path):
         _require_no_device(path)

@@ -19,7 +19,7 @@ PACKED = (".xz", ".gz")
 STDIN = Path("-")
 """Stands for standard input."""
 _BOM = b"\xef\xbb\xbf"
-_MAX_LINE_BYTES = 1 << 24
+MAX_LINE_BYTES = 1 << 24
 _DAMAGED = (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error)
 
 
@@ -40,9 +40,9 @@ def raw_lines(path: Path, *, where: str = "") -> Iterator[tuple[int, bytes]]:
         with _open_input(path) as raw, _unpacked(raw, path.suffix) as file:
             # A few bytes of a packed file may stand for a line that no memory holds.
             for number, line in enumerate(
-                iter(lambda: file.readline(_MAX_LINE_BYTES + 1), b""), start=1
+                iter(lambda: file.readline(MAX_LINE_BYTES + 1), b""), start=1
             ):
-                if len(line) > _MAX_LINE_BYTES:
+                if len(line) > MAX_LINE_BYTES:
                     raise _too_long_error(f"{path}:{number}")
                 yield number, line.removeprefix(_BOM) if number == 1 else line
     except _DAMAGED as error:
@@ -123,7 +123,7 @@ def _unpacked(file: IO[bytes], suffix: str) -> AbstractContextManager[IO[bytes]]
 
 def _too_long_error(where: str) -> InputError:
     return InputError(
-        f"the line is longer than {_MAX_LINE_BYTES >> 20} MiB",
+        f"the line is longer than {MAX_LINE_BYTES >> 20} MiB",
         where=where,
         hint="Write one record a line.",
     )

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dialbench.errors import InputError
-from dialbench.files.lines import PACKED, STDIN, not_utf8, raw_lines
+from dialbench.files.lines import MAX_LINE_BYTES, PACKED, STDIN, not_utf8, raw_lines
 from dialbench.files.loads import loads
 from dialbench.files.responses import ResponseLine, parse_response_lines, unique_ids
 from dialbench.files.unicode import unicode_text
@@ -27,6 +27,7 @@ Kind = Literal["references", "contexts"]
 _FORMS: dict[str, Form] = {".txt": "text", ".csv": "csv", ".tsv": "tsv", ".jsonl": "json"}
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _JSON_START = re.compile(rb'\s*(?:\{\s*"|\[\s*["{\[]|[{\[]\s*$)')
+_WORD = re.compile(r"[\w-]+")
 _TURN_END = re.compile(r"\t|\s*(?:__eou__|\|{3,})\s*")
 
 # How columns are called, compared in lower case with blanks and hyphens as underscores.
@@ -112,6 +113,8 @@ def read_texts(path: Path, kind: Kind) -> list[tuple[str, ...]]:
         return [split_texts(_decoded(line, f"{path}:{n}"), kind) for n, line in lines]
     table = _Table.read(lines, path, form)
     chosen = table.columns_called(_COLUMNS[kind], kind)
+    if kind == "contexts":
+        table.require_one(kind, chosen, "Rename all but one.")
     return [_texts(row, chosen, kind) for _, row in table.rows]
 
 
@@ -123,6 +126,11 @@ def split_texts(cell: Cell, kind: Kind) -> tuple[str, ...]:
 def has_columns(path: Path) -> bool:
     """Whether the name of a file says that it is a table."""
     return _form_of_name(path) in _DELIMITERS
+
+
+def is_named_as_outputs(path: Path) -> bool:
+    """Whether the name of a file says which of the formats it has."""
+    return _form_of_name(path) is not None
 
 
 def stem(path: Path) -> str:
@@ -141,17 +149,19 @@ def _form_of_name(path: Path) -> Form | None:
 def _open(path: Path, where: str) -> tuple[Form, Iterator[tuple[int, bytes]]]:
     """The format of a file and its lines with their numbers from 1."""
     lines = raw_lines(path, where=where)
-    first = next(lines, None)
-    if first is None:
-        return _form_of_name(path) or "text", iter(())
-    form, is_json = _form_of_name(path), _is_json(first[1])
+    begun = []  # up to the first line that is not blank, which tells
+    for number, line in lines:
+        begun.append((number, line))
+        if line.strip():
+            break
+    form, is_json = _form_of_name(path), bool(begun) and _is_json(begun[-1][1])
     if form == "text" and is_json:
         raise InputError(
             "its name says text, but this line is JSON",
-            where=f"{path}:1",
+            where=f"{path}:{begun[-1][0]}",
             hint="Call a file of JSON lines FILE.jsonl.",
         )
-    return form or ("json" if is_json else "text"), chain([first], lines)
+    return form or ("json" if is_json else "text"), chain(begun, lines)
 
 
 def _is_json(line: bytes) -> bool:
@@ -193,9 +203,20 @@ class _Table:
     header: Sequence[str]
     rows: Iterable[tuple[str, Mapping[str, Cell]]]
 
+    def __post_init__(self) -> None:
+        names = [_normalised(name) for name in self.header]
+        twice = next((name for name in self.header if names.count(_normalised(name)) > 1), None)
+        if twice is not None:
+            raise InputError(
+                f"two columns are called {twice!r}",
+                where=f"{self.path}:1",
+                hint="Give each a name of its own, such as reference_1 and reference_2.",
+            )
+
     @classmethod
     def read(cls, lines: Iterable[tuple[int, bytes]], path: Path, form: Form) -> _Table:
         texts = (_decoded(line, f"{path}:{number}") + "\n" for number, line in lines)
+        csv.field_size_limit(MAX_LINE_BYTES)  # a cell may be as long as a line of any other format
         reader = csv.reader(texts, delimiter=_DELIMITERS[form], strict=True)
         cells = _cells(reader, path, form.upper())
         _, header = next(cells, ("", []))
@@ -207,8 +228,9 @@ class _Table:
     def columns_called(self, names: re.Pattern[str], kind: str) -> list[str]:
         """The columns of such names, else the only column."""
         called = [name for name in self.header if names.fullmatch(_normalised(name))]
-        # One column with delimiters in its name: the file's name says the wrong one.
-        if called or (len(self.header) == 1 and not set(",;\t") & set(self.header[0])):
+        # Of a single column one plain word is its name; other text may be its first cell, or
+        # delimiters in it say that the file's name promises the wrong ones.
+        if called or (len(self.header) == 1 and _WORD.fullmatch(self.header[0].strip())):
             return called or list(self.header)
         raise InputError(
             f"no column is named {kind}; there are {', '.join(self.header)}",
@@ -224,6 +246,8 @@ class _Table:
             kind: [c for c in self.header if c != response and names.fullmatch(_normalised(c))]
             for kind, names in _COLUMNS.items()
         }
+        self.require_one("contexts", others["contexts"], "Rename all but one.")
+        ids = {_normalised(c): c for c in self.header}
         for number, (where, row) in enumerate(self.rows, start=1):
             if row[response] == ():
                 hint = "Give at least one; an empty string is an empty response."
@@ -232,8 +256,8 @@ class _Table:
             yield ResponseLine(
                 where,
                 number,
-                str(row.get("id", "")) or None,
-                str(row.get("dialogue_id", "")) or None,
+                str(row.get(ids.get("id", ""), "")) or None,
+                str(row.get(ids.get("dialogue_id", ""), "")) or None,
                 _texts(row, others["contexts"], "contexts"),
                 _texts(row, others["references"], "references"),
                 first,
@@ -251,13 +275,14 @@ class _Table:
                 )
             return column
         called = self.columns_called(_RESPONSE, "responses")
-        if len(called) > 1:
-            raise InputError(
-                f"{', '.join(called)} may all be the responses",
-                where=f"{self.path}:1",
-                hint="Name one of them with --column.",
-            )
+        self.require_one("responses", called, "Name one of them with --column.")
         return called[0]
+
+    def require_one(self, kind: str, columns: Sequence[str], hint: str) -> None:
+        """Checks that no more than one of its columns may be meant."""
+        if len(columns) > 1:
+            what = f"{', '.join(columns)} may all be the {kind}"
+            raise InputError(what, where=f"{self.path}:1", hint=hint)
 
 
 def _cells(reader: Any, path: Path, name: str) -> Iterator[tuple[str, list[str]]]:

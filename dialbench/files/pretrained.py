@@ -6,7 +6,7 @@ Nothing is downloaded, no code of a checkpoint is run, and weights are read from
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -105,13 +105,7 @@ class Pretrained:
     @property
     def checksum(self) -> str:
         """sha256 (64 hex digits) over names and contents of weights, tokenizer and configs."""
-        files = sorted(path for path in self.folder.iterdir() if path.suffix in _CHECKSUMMED)
-        digest = hashlib.sha256()
-        for path in files:
-            facts = path.stat()
-            sha256 = _checksum(path.resolve(), facts.st_size, facts.st_mtime_ns)
-            digest.update(f"{path.name} {sha256}\n".encode())
-        return digest.hexdigest()
+        return checksum_of(self.folder, self.folder.iterdir())
 
     def read(self, read: Callable[..., Any], **options: Any) -> Any:
         """What a `from_pretrained` of the library makes of the folder.
@@ -149,6 +143,16 @@ class Pretrained:
         from transformers import AutoTokenizer
 
         return self.read(AutoTokenizer.from_pretrained)
+
+
+def checksum_of(folder: Path, paths: Iterable[Path]) -> str:
+    """sha256 (64 hex digits) over names, within the folder, and contents of a model's files."""
+    digest = hashlib.sha256()
+    for path in sorted(path for path in paths if path.suffix in _CHECKSUMMED):
+        facts = path.stat()
+        sha256 = _checksum(path.resolve(), facts.st_size, facts.st_mtime_ns)
+        digest.update(f"{path.relative_to(folder).as_posix()} {sha256}\n".encode())
+    return digest.hexdigest()
 
 
 def _pickled_hint(folder: Path) -> str:

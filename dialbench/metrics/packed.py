@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, PositiveInt, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, TypeAdapter, ValidationError
 
 from dialbench.errors import InputError, first_line
 from dialbench.files.atomic import atomic_write
@@ -45,7 +45,7 @@ class Choices(BaseModel):
 
     tokenizer: str
     denominator: Literal["tokens", "ngrams"] | None = None
-    vocabulary: PositiveInt | None = None
+    vocabulary: NonNegativeInt | None = None
 
 
 class Measured(BaseModel):

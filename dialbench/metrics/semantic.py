@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dialbench.errors import InputError
 from dialbench.extras import are_installed, install_command, require_installed
 from dialbench.files.checksum import sha256_of
-from dialbench.files.pretrained import silence
+from dialbench.files.pretrained import checksum_of, silence
 from dialbench.metrics.base import AT_LEAST_ONE, COSINE, Dense, MeanMetric, Metric
 from dialbench.metrics.info import MetricInfo
 from dialbench.metrics.overlap import NO_REFERENCES
@@ -68,10 +68,13 @@ class SentenceModel:
                 where=str(folder),
                 hint="Name the folder that holds modules.json.",
             )
+        if name is None:  # somebody's: pooling, lengths and tokeniser are theirs too
+            checksum = checksum_of(folder, folder.rglob("*"))
+            return cls(_Encoder(folder), f"{folder.name}@{checksum[:12]}")
         digest = hashlib.sha256()
         for path in weights:
             digest.update(bytes.fromhex(sha256_of(path)))
-        return cls(_Encoder(folder), f"{name or folder.name}@{digest.hexdigest()[:12]}")
+        return cls(_Encoder(folder), f"{name}@{digest.hexdigest()[:12]}")
 
     @cached_property
     def size(self) -> int:

@@ -147,10 +147,22 @@ def find(
             where=str(runs),
             hint="Train it again.",
         )
+    _require_same_checkpoint(named.name, named.adapter, config, job)
     trained = verified_system(root, pushed, _AGAIN_HINT) if pushed else Store(root).trained(job)
     if trained is None:
         raise InputError(f"{named.name} is not trained", where=str(runs))
     return FoundSystem(named.name, named.adapter, config, job, trained.parent)
+
+
+def _require_same_checkpoint(name: str, adapter: type[Adapter], config: Any, job: Job) -> None:
+    # A checkpoint is read at every load; vectors and tags were read in training alone.
+    known = job.training.get("outside", {}).get("weights")
+    if known and adapter.inspect(config, ()).get("weights") != known:
+        raise InputError(
+            f"the checkpoint of {name} has changed since the run that used it",
+            where=f"weights={config.weights}",
+            hint="Put the former one back, or run it again.",
+        )
 
 
 def _only_system(store: Store) -> str:

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from typing_extensions import TypeIs
 
 from dialbench.errors import InputError
-from dialbench.files.outputs import Cell, Kind, split_texts, table_responses
+from dialbench.files.outputs import (
+    Cell,
+    Kind,
+    is_named_as_outputs,
+    split_texts,
+    table_responses,
+)
 from dialbench.files.responses import ResponseLine
 from dialbench.scoring.options import TextRows
 from dialbench.scoring.sources import Files
@@ -42,6 +48,7 @@ def files_of(
         return [responses]
     if _are_paths(responses):
         return responses
+    _require_no_names(responses)
     if isinstance(responses, Mapping) and not responses:
         hint = "Give those of one system or more."
         raise InputError("there are no responses to score", where=_UNNAMED, hint=hint)
@@ -59,12 +66,24 @@ def rows_of(
     """
     if isinstance(texts, str | Path) or _are_paths(texts):
         return texts
+    _require_no_names(texts, kind)
     cells = (_cell(value, where) for where, value in _each(texts, kind))
     return TextRows(kind, [split_texts(cell, kind) for cell in cells])
 
 
 def _are_paths(values: Any) -> TypeIs[Sequence[Path]]:
     return isinstance(values, Sequence) and any(isinstance(value, Path) for value in values)
+
+
+def _require_no_names(values: Any, where: str = _UNNAMED) -> None:
+    """Checks that a list of texts is not one of names of files, as `glob` gives them."""
+    if isinstance(values, Sequence) and values and all(map(_names_a_file, values)):
+        hint = "Give them as pathlib.Path."
+        raise InputError("these are names of files, not texts", where=where, hint=hint)
+
+
+def _names_a_file(value: Any) -> bool:
+    return isinstance(value, str) and is_named_as_outputs(Path(value)) and Path(value).is_file()
 
 
 def _is_frame(values: Any) -> TypeIs[DataFrame]:
@@ -106,13 +125,16 @@ def _cells(
 
 
 def _cell(value: Any, where: str) -> Cell:
-    """A value as text or texts; None and NaN are empty, as in a CSV file."""
-    if value is None or value != value:
-        return ""
-    if isinstance(value, str | numbers.Real):
-        return _text(str(value), where)
+    """A value as text or texts; None, NaN and pandas.NA are empty, as in a CSV file."""
+    if isinstance(value, str):
+        return _text(value, where)
     if _are_several(value):
         return tuple(_text(text, where) for text in value)
+    # pandas.NA is neither equal to itself nor unequal, and pandas need not be there.
+    if value is None or type(value).__name__ == "NAType" or value != value:
+        return ""
+    if isinstance(value, numbers.Real):
+        return _text(str(value), where)
     raise InputError(f"{type(value).__name__} is no text", where=where, hint="Give strings.")
 
 

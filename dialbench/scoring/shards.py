@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from dialbench.errors import InputError
+from dialbench.errors import InputError, first_line
 from dialbench.files.outputs import stem
 from dialbench.files.responses import ResponseLine
 from dialbench.metrics import registry
@@ -107,7 +107,13 @@ def merge_scores(
         for name, measured in whole.measures.items()
     ]
     counted = ((metric, whole.statistics(metric.name)) for metric in metrics)
-    scores = score_statistics(counted, whole.dialogues)
+    try:
+        scores = score_statistics(counted, whole.dialogues)
+    except (AttributeError, IndexError, TypeError, ValueError) as error:
+        # Checksums may be anybody's: what a metric counted can still be of another kind or shape.
+        what = f"what they counted cannot be scored ({first_line(error)})"
+        where = ", ".join(map(str, paths))
+        raise InputError(what, where=where, hint="Write them anew with score --shards.") from None
     if reason := _disorder(shards):
         scores |= {m.name: _unknown(scores[m.name], reason) for m in metrics if m.ordered}
     names = {shard.system for _, shard in shards}

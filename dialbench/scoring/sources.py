@@ -8,8 +8,10 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from dialbench.corpora.base import load_corpus
 from dialbench.corpora.corpus import Corpus
@@ -17,9 +19,10 @@ from dialbench.errors import InputError
 from dialbench.files.lines import STDIN
 from dialbench.files.outputs import Kind, has_columns, read_outputs, read_texts, stem
 from dialbench.files.responses import ResponseLine, with_ids
-from dialbench.records import Example, ExampleResponses
+from dialbench.records import ExampleResponses
 from dialbench.scoring.options import InputOptions, TextRows
 from dialbench.text.alignment import align
+from dialbench.text.wording import count_of
 
 Files = Sequence[str | Path] | Mapping[str, str | Path | Sequence[ResponseLine]]
 """Files of responses, one a system; or by the name of the system a file or its lines in memory."""
@@ -34,11 +37,13 @@ class Source:
             are equal.
         path: the file, or what errors call it.
         lines: reads its lines, with the contexts and references that were given for all files.
+        notes: what its table says below.
     """
 
     system: str
     path: Path
     lines: Callable[[], Iterable[ResponseLine]]
+    notes: tuple[str, ...] = ()
 
     def responses(self) -> Iterator[ExampleResponses]:
         """Examples and responses, with ids as `with_ids` gives them."""
@@ -81,8 +86,10 @@ class Sources:
                 where=f"--column {options.column}",
                 hint="Name tables FILE.csv or FILE.tsv, or leave --column out.",
             )
-        self._examples = _given_examples(options)
+        given = _given_texts(options)
         self.systems = [self._source(*pair) for pair in named]
+        if given is not None:
+            self.systems = _with_texts(self.systems, given)
 
     def _source(self, system: str, file: str | Path | Sequence[ResponseLine]) -> Source:
         path = Path(file if isinstance(file, str | Path) else system)
@@ -91,9 +98,6 @@ class Sources:
         def read() -> Iterable[ResponseLine]:
             return read_outputs(path, column) if isinstance(file, str | Path) else file
 
-        if self._examples is not None:
-            lines = _with_examples(list(read()), self._examples, path)
-            return Source(system, path, lambda: lines)
         by_corpus = self._options.corpus is not None
         # A file is read again and again, so that nothing need be kept; standard input never is,
         # not even where a file is called "-".
@@ -101,7 +105,7 @@ class Sources:
             return Source(system, path, read)
         kept = list(read())
         if by_corpus and _is_bare(kept):
-            kept = _of_corpus(kept, self._corpus(), path)
+            return _of_corpus(system, kept, self._corpus(), path)
         return Source(system, path, lambda: kept)
 
     def _corpus(self) -> Corpus:
@@ -129,8 +133,12 @@ def _named(files: Files) -> list[tuple[str, str | Path | Sequence[ResponseLine]]
     return [(name if counts[name := stem(path)] == 1 else str(path), path) for path in paths]
 
 
-def _given_examples(options: InputOptions) -> list[Example] | None:
-    """The examples that options name by files or texts, in order; None where they name none."""
+_Texts = tuple[tuple[str, ...], tuple[str, ...]]
+"""Context and references of an example; empty where none are given."""
+
+
+def _given_texts(options: InputOptions) -> list[_Texts] | None:
+    """What options name for each example by files or texts; None where they name none."""
     references = [_rows_of(file, "references") for file in options.all_references]
     contexts = None if options.contexts is None else _rows_of(options.contexts, "contexts")
     columns = references if contexts is None else [*references, contexts]
@@ -145,9 +153,7 @@ def _given_examples(options: InputOptions) -> list[Example] | None:
                 hint="Give one line for every response, in the same order.",
             )
     return [
-        Example(
-            str(number + 1),
-            str(number + 1),
+        (
             contexts.rows[number] if contexts else (),
             tuple(chain.from_iterable(column.rows[number] for column in references)),
         )
@@ -161,34 +167,65 @@ def _rows_of(file: str | Path | TextRows, kind: Kind) -> TextRows:
     return TextRows(str(file), read_texts(Path(file), kind))
 
 
-def _with_examples(
-    lines: Sequence[ResponseLine], examples: Sequence[Example], path: Path
+def _with_texts(sources: Sequence[Source], given: Sequence[_Texts]) -> list[Source]:
+    """The sources with the contexts and references of their places.
+
+    All of them answer the same examples, so that files without ids or dialogues get those that
+    another one bears.
+    """
+    systems = [_placed(list(source.lines()), given, source.path) for source in sources]
+    for name in ("id", "dialogue_id"):
+        bearing = [any(getattr(line, name) is not None for line in lines) for lines in systems]
+        if True in bearing:
+            known = [{name: getattr(line, name)} for line in systems[bearing.index(True)]]
+            systems = [
+                lines if bears else list(map(_replaced, lines, known))
+                for lines, bears in zip(systems, bearing, strict=True)
+            ]
+    return [
+        dataclasses.replace(source, lines=partial(list, lines))
+        for source, lines in zip(sources, systems, strict=True)
+    ]
+
+
+def _placed(
+    lines: Sequence[ResponseLine], given: Sequence[_Texts], path: Path
 ) -> list[ResponseLine]:
-    """The lines with the examples of their places."""
-    if len(lines) != len(examples):
+    if len(lines) != len(given):
         raise InputError(
-            f"{len(lines):,} responses for {len(examples):,} lines of --references or --contexts",
+            f"{len(lines):,} responses for {len(given):,} lines of --references or --contexts",
             where=str(path),
             hint="Give one response for every line, in order; an empty line is an empty response.",
         )
-    return [_with_example(*pair) for pair in zip(lines, examples, strict=True)]
+    return [
+        dataclasses.replace(
+            line, context=context or line.context, references=references or line.references
+        )
+        for line, (context, references) in zip(lines, given, strict=True)
+    ]
 
 
-def _of_corpus(lines: Sequence[ResponseLine], corpus: Corpus, path: Path) -> list[ResponseLine]:
+def _replaced(line: ResponseLine, fields: Mapping[str, Any]) -> ResponseLine:
+    return dataclasses.replace(line, **fields)
+
+
+def _of_corpus(system: str, lines: Sequence[ResponseLine], corpus: Corpus, path: Path) -> Source:
     """The lines with the examples of the test split that they answer, in its order."""
     examples = list(corpus.test)
-    matched, _ = align(lines, [example.as_context() for example in examples], path)
-    return [_with_example(*pair) for pair in zip(matched, examples, strict=True)]
-
-
-def _with_example(line: ResponseLine, example: Example) -> ResponseLine:
-    return dataclasses.replace(
-        line,
-        id=example.id,
-        dialogue_id=example.dialogue_id,
-        context=example.context or line.context,
-        references=example.references or line.references,
-    )
+    matched, unused = align(lines, [example.as_context() for example in examples], path)
+    kept = [
+        dataclasses.replace(
+            line,
+            id=example.id,
+            dialogue_id=example.dialogue_id,
+            context=example.context,
+            references=example.references,
+        )
+        for line, example in zip(matched, examples, strict=True)
+    ]
+    verb = "answers" if unused == 1 else "answer"
+    left = f"{count_of(unused, 'response')} of its file {verb} no example of {corpus.name}"
+    return Source(system, path, lambda: kept, (left,) if unused else ())
 
 
 def _is_bare(lines: Iterable[ResponseLine]) -> bool:

@@ -65,6 +65,8 @@ def score_report(
     """
     scoring = FileScoring.of(files, inputs, progress=progress, **options)
     rules, corpus = Rules.of(report), name_of(inputs.corpus) if inputs.corpus else ""
+    if out is not None:
+        _require_inputs_kept(scoring, inputs, out)
     names = [metric.name for metric in scoring.metrics]
     guarded = scoring if _GUARD in names else replace(scoring, metrics=_with_guard(scoring.metrics))
     first = _first(scoring.systems, rules.baseline)
@@ -120,6 +122,7 @@ def result_of(
     *,
     examples: str = "",
     problem: InputError | None = None,
+    notes: Sequence[str] = (),
 ) -> Result:
     """Scores that belong to no run as the result of one.
 
@@ -129,12 +132,13 @@ def result_of(
         scores: by metric.
         examples: names the test set.
         problem: why it cannot be compared with the others.
+        notes: what else the table says of it.
     """
     count = max((score.n for score in scores.values()), default=0)
     answering = {"data": examples, "examples": count}
     job = Job(system, corpus or NO_CORPUS, 0, Decoding(), "", answering=answering)
-    notes = () if problem is None else (f"not compared: {problem.where}: {problem.what}",)
-    return Result(job, "done", scores, ranked=problem is None, notes=notes)
+    unlike = () if problem is None else (f"not compared: {problem.where}: {problem.what}",)
+    return Result(job, "done", scores, ranked=problem is None, notes=(*notes, *unlike))
 
 
 def _with_guard(metrics: Sequence[Metric[Any]]) -> list[Metric[Any]]:
@@ -163,7 +167,22 @@ def _result(
     if problem and rules.baseline:
         raise problem
     examples = (source if problem else first).examples_checksum()
-    return result_of(source.system, corpus, scores, examples=examples, problem=problem)
+    return result_of(
+        source.system, corpus, scores, examples=examples, problem=problem, notes=source.notes
+    )
+
+
+def _require_inputs_kept(scoring: FileScoring, inputs: InputOptions, out: Path) -> None:
+    """Checks that no file that is read lies where the report goes, whose names depend on it.
+
+    Raises:
+        InputError: one does; it names the file.
+    """
+    named = [*(source.path for source in scoring.systems), *map(Path, inputs.files)]
+    for path in filter(Path.is_file, named):
+        if path.resolve().parent == out.resolve():
+            what = f"{path} lies there, and the report might overwrite it"
+            raise InputError(what, where=f"--out {out}", hint="Name another folder.")
 
 
 def _written(

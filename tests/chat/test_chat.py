@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 from dialbench_adapters.unigram import Unigram
 
+from dialbench.adapter import Adapter
 from dialbench.bench import run
 from dialbench.chat.self_chat import converse, opening_turns
 from dialbench.cli import cli
@@ -135,6 +138,19 @@ class TestTalk:
             "two-unigram.jsonl",
         ]
 
+    def test_saving_loses_nothing(self, chat, tmp_path: Path, monkeypatch):
+        kept = tmp_path / "kept.jsonl"
+        saved = f"/save {kept}\n"
+        said, code = chat("copy-last", typed=f"Hello!\n{saved}/reset\n{saved}")
+        assert ("nothing was said that could be saved" in said, code) == (True, 2)
+        assert len(list(read_responses(kept))) == 1
+        for name in (".", "/", "notes.md"):
+            said, code = chat("copy-last", typed=f"Hello!\n/save {name}\n")
+            assert ("it is not called FILE.jsonl" in said, code) == (True, 2)
+        monkeypatch.setenv("HOME", str(tmp_path))
+        said, _ = chat("copy-last", typed="Hi\n/save ~/mine.jsonl")
+        assert f"wrote {tmp_path}/mine.jsonl" in said
+
     def test_end(self, chat):
         assert chat("copy-last", typed="One\n/quit\nTwo\n") == ("copy-last: One\n", 0)
 
@@ -184,3 +200,33 @@ class TestSelfChat:
         assert {example.dialogue_id for example, _ in pairs} == {"0", "1"}
         opening = opening_turns("demo", 1)[0]
         assert pairs[1][0].context == (opening, opening)
+
+
+class Rented(Adapter):
+    """Reads a checkpoint whenever it is loaded."""
+
+    name = "rented"
+
+    @dataclass(frozen=True)
+    class Config:
+        weights: str = ""
+
+    @classmethod
+    def inspect(cls, config: Any, contexts: Any, data: Path | None = None) -> dict[str, str]:
+        return {"weights": Path(config.weights).read_text()}
+
+    def respond(self, contexts: Any, decoding: Decoding, run: Any) -> list[str]:
+        return ["yes" for _ in contexts]
+
+
+def test_a_checkpoint_that_has_changed_since_is_refused(tmp_path: Path):
+    weights = tmp_path / "weights"
+    weights.write_text("old")
+    name = f"rented[weights={weights}]"
+    request = Request(models=name, plugins=(Rented,), **QUICK)
+    run(request, out=tmp_path / "runs", device="cpu", answers_only=True)
+    named = {"system": name, "plugins": (Rented,), "device": "cpu"}
+    assert load(tmp_path / "runs", **named).respond([["Hello."]]) == ["yes"]
+    weights.write_text("new")
+    with pytest.raises(InputError, match=r"the checkpoint of rented.* has changed since the run"):
+        load(tmp_path / "runs", **named)

@@ -105,8 +105,8 @@ class TestAvsd:
         ("line", "message"),
         [
             ("a\tb", "dial.test:2: 2 fields between tabs, expected 3"),
-            ("a\t \tb", "dial.test:2: there is no context or no reference"),
-            ("a\tb\t | ", "dial.test:2: there is no context or no reference"),
+            ("a\t \tb", "dial.test:2: there is no context in it"),
+            ("a\tb\t | ", "dial.test:2: there is no reference in it"),
         ],
     )
     def test_a_faulty_line(self, write, tmp_path: Path, line: str, message: str) -> None:
@@ -238,6 +238,15 @@ class TestPlusPlus:
     def test_a_faulty_line(self, write, tmp_path: Path) -> None:
         write("dailydialog_plusplus/test.json", _lines({"context": ["a"]}))
         with pytest.raises(InputError, match=r"test\.json:1: 'positive_responses' is not a list"):
+            load_corpus("dailydialog++", data=tmp_path)
+
+    @pytest.mark.parametrize(
+        ("context", "references", "what"), [(" ", "a", "context"), ("a", " ", "reference")]
+    )
+    def test_blank_turns(self, write, tmp_path: Path, context, references, what) -> None:
+        line = {"context": [context], "positive_responses": [references]}
+        write("dailydialog_plusplus/test.json", _lines(line))
+        with pytest.raises(InputError, match=rf"test\.json:1: there is no {what} in it"):
             load_corpus("dailydialog++", data=tmp_path)
 
     def test_the_published_sizes(self, published) -> None:

@@ -218,3 +218,9 @@ def test_a_writer_killed_at_random_moments_never_leaves_a_broken_file(tmp_path: 
         assert text == text[0] * 300_000
     remove_leftovers(tmp_path)
     assert names(tmp_path) == ["x"]
+
+
+@pytest.mark.parametrize("path", [Path(), Path("/")])
+def test_a_folder_without_a_name_is_no_file(path):
+    with pytest.raises(StorageError, match="it is a folder"):
+        atomic_write(path, "")

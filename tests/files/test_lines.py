@@ -21,7 +21,7 @@ PACKERS = {".jsonl": bytes, ".xz": lzma.compress, ".gz": gzip.compress}
 def test_a_line_has_a_greatest_length(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
 ) -> None:
-    monkeypatch.setattr(lines, "_MAX_LINE_BYTES", 10)
+    monkeypatch.setattr(lines, "MAX_LINE_BYTES", 10)
     path = tmp_path / f"a{suffix}"
     path.write_bytes(PACKERS[suffix](b"123456789\n" + b"x" * 10 + b"\n"))
     read = raw_lines(path)

@@ -161,3 +161,49 @@ def test_a_line_of_json_without_texts_is_named(tmp_path, line):
     with pytest.raises(InputError, match=r"r\.jsonl:2: .*Write \[") as caught:
         read_texts(path, "references")
     assert "\n" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["response,reference,reference", "response,Reference,reference", "response,response"],
+)
+def test_two_columns_of_one_name_are_refused(tmp_path, header):
+    path = written(tmp_path / "a.csv", f"{header}\n{header}\n")
+    assert "a.csv:1: two columns are called" in refusal(path)
+    with pytest.raises(InputError, match="two columns are called"):
+        read_texts(path, "references")
+
+
+def test_several_columns_that_may_be_the_contexts_are_refused(tmp_path):
+    path = written(tmp_path / "a.csv", "context,source,response\nhi,web,yes\n")
+    assert "context, source may all be the contexts. Rename all but one." in refusal(path)
+    with pytest.raises(InputError, match="context, source may all be the contexts"):
+        read_texts(path, "contexts")
+
+
+@pytest.mark.parametrize("header", ["dialogue_id,id,response", "Dialogue ID, ID ,Response"])
+def test_ids_are_known_as_other_columns_are(tmp_path, header):
+    path = written(tmp_path / "a.csv", f"{header}\nd1,e1,yes\nd1,e2,no\n")
+    assert [(line.dialogue_id, line.id) for line in read_outputs(path)] == [
+        ("d1", "e1"),
+        ("d1", "e2"),
+    ]
+
+
+def test_the_first_line_that_is_not_blank_says_whether_it_is_json(tmp_path):
+    path = written(tmp_path / "a.json", '\n \n{"response": "a b c"}\n{"response": "d"}\n')
+    assert texts(path) == ["a b c", "d"]
+    named = written(tmp_path / "a.txt", '\n{"response": "a"}\n')
+    assert "a.txt:2: its name says text, but this line is JSON" in refusal(named)
+    assert texts(written(tmp_path / "b.txt", "\n\na\n")) == ["", "", "a"]
+
+
+def test_a_cell_may_be_as_long_as_a_line_of_text(tmp_path):
+    long = "w " * 100_000
+    assert texts(written(tmp_path / "a.csv", f"response\n{long}\n")) == [long]
+
+
+def test_a_first_row_that_is_no_name_is_not_taken_for_one(tmp_path):
+    path = written(tmp_path / "a.csv", "I see .\nYes\nNo way\n")
+    assert "no column is named responses; there are I see ." in refusal(path)
+    assert texts(path, "I see .") == ["Yes", "No way"]

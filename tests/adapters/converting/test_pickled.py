@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 import torch
+from dialbench_adapters.pretrained.pickled import unpickle
 
 from dialbench.adapter import Run
 from dialbench.errors import InputError
@@ -85,3 +86,15 @@ def test_no_pickled_weights(tiny, command, tmp_path):
     result = command("convert", "hf", tiny("gpt2"), tmp_path / "new")
     assert (result.code, "there is no pytorch_model.bin" in result.err) == (2, True)
     assert command("convert", "nosuch", tmp_path, tmp_path / "new").code == 2
+
+
+def test_no_end_of_a_damaged_file_is_a_traceback(tiny, command, tmp_path):
+    old = tmp_path / "old"
+    shutil.copytree(tiny("gpt2"), old)
+    path = old / "pytorch_model.bin"
+    torch.save({"w": torch.ones(4)}, path, _use_new_zipfile_serialization=False)
+    whole = path.read_bytes()
+    for end in range(1, len(whole), 7):
+        path.write_bytes(whole[:end])
+        with pytest.raises(InputError):
+            unpickle(path)
