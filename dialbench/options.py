@@ -49,8 +49,8 @@ _LIMITS = {int: 10**18, float: math.inf}
 
 
 def split_outside_brackets(text: str) -> list[str]:
-    """Parts of a comma-separated list; commas inside `[...]` do not separate."""
-    parts = re.findall(r"(?:\[[^\[\]]*\]|[^,])+", text)
+    """Parts of a comma-separated list; commas inside `[...]` and `(...)` do not separate."""
+    parts = re.findall(r"(?:\[[^\[\]]*\]|\([^()]*\)|[^,])+", text)
     return [part.strip() for part in parts if part.strip()]
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,8 +67,10 @@ def cite(runs: Path | str = "results/runs", **options: Any) -> str:
     from dialbench.reporting.citation import methods
 
     results, _ = _finished(runs)
-    tables = _tables(results, ReportOptions(**options))
-    return methods(tables, list(dict.fromkeys(result.job.system for result in results)))
+    chosen = ReportOptions(**options)
+    described = [row for rows in _rows(results, chosen) for row in rows]
+    systems = dict.fromkeys(result.job.system for row in described for result in row.results)
+    return methods(_tables(results, chosen), systems)
 
 
 def compare(
@@ -147,48 +151,91 @@ def _pair(
     """The two rows where both answer one test set."""
     from dialbench.reporting.tables import rows
 
+    test_sets = rows.group_by_test_set(results)
+    titles = rows.titles_of_test_sets(test_sets)
     if corpus is not None:
-        corpora = dict.fromkeys(result.job.corpus for result in results)
+        corpora = dict.fromkeys([*(result.job.corpus for result in results), *titles])
         if corpus not in corpora:
             raise UnknownName.of("corpus", corpus, corpora, where="--corpus")
-        results = [result for result in results if result.job.corpus == corpus]
-    test_sets = rows.group_by_test_set(results)
+        chosen = [
+            corpus in (title, test_set[0].job.corpus)
+            for title, test_set in zip(titles, test_sets, strict=True)
+        ]
+        test_sets, titles = list(compress(test_sets, chosen)), list(compress(titles, chosen))
     grouped = [rows.seed_groups(test_set) for test_set in test_sets]
     for name, where in ((a, "A"), (b, "B")):
+        _require_finished(name, results, where)
         rows.require_named(name, grouped, where=where)
     shared = [
         (title, groups)
-        for title, groups in zip(rows.titles_of_test_sets(test_sets), grouped, strict=True)
+        for title, groups in zip(titles, grouped, strict=True)
         if rows.rows_named(a, groups) and rows.rows_named(b, groups)
     ]
     if not shared:
         hint = "Run both with the same options."
         raise InputError("they did not answer the same contexts", where=f"{a}, {b}", hint=hint)
     if len(shared) > 1:
-        titles = "; ".join(title for title, _ in shared)
-        what = f"both answer several test sets: {titles}"
-        raise InputError(what, where=f"{a}, {b}", hint="Name one with --corpus.")
+        what = f"both answer several test sets: {'; '.join(title for title, _ in shared)}"
+        hint = f"Name one: --corpus '{shared[0][0]}'."
+        raise InputError(what, where=f"{a}, {b}", hint=hint)
     ((_, groups),) = shared
     ours, base = (groups[rows.row_named(n, groups, where=w)] for n, w in ((a, "A"), (b, "B")))
     return ours, base
 
 
+def _require_finished(name: str, results: Sequence[Result], where: str) -> None:
+    """Checks that not all runs of a row that there is have failed or are under way."""
+    from dialbench.reporting.tables import rows
+
+    groups = rows.seed_groups(results)
+    named = [groups[row] for row in rows.rows_named(name, groups)]
+    if named and not any(group.done for group in named):
+        hint = "Run its command again to finish it."
+        raise InputError(f"{name} is {named[0].status}", where=where, hint=hint)
+
+
 def _tables(results: Sequence[Result], chosen: ReportOptions) -> list[Table]:
     """One for each corpus and setting."""
     from dialbench.reporting.tables.results import build
-    from dialbench.reporting.tables.rows import require_rows, seed_groups
+    from dialbench.reporting.tables.rows import (
+        require_named,
+        require_rows,
+        rows_named,
+        seed_groups,
+    )
 
+    settings = _by_setting(results)
+    names = list(dict.fromkeys(name for result in results for name in result.scores))
+    grouped = [seed_groups(group) for group in settings]
+    require_rows(grouped, chosen.rows or ())
+    if chosen.baseline is not None:
+        require_named(chosen.baseline, grouped, where="--baseline")
+    tables = []
+    for group, rows in zip(settings, grouped, strict=True):
+        scored = {name for result in group for name in result.scores}
+        metrics = names if chosen.columns else [name for name in names if name in scored]
+        # Where it was not run, the others are tested against the best.
+        known = chosen.baseline is None or rows_named(chosen.baseline, rows)
+        options = chosen if known else replace(chosen, baseline=None)
+        tables += build(group, metrics=metrics, options=options)
+    return tables
+
+
+def _by_setting(results: Sequence[Result]) -> list[list[Result]]:
+    """The results that a table of their own shows, for each corpus and setting."""
     settings: dict[str, list[Result]] = {}
     for result in results:
         settings.setdefault(comparison_key(result.job), []).append(result)
-    names = list(dict.fromkeys(name for result in results for name in result.scores))
-    require_rows([seed_groups(group) for group in settings.values()], chosen.rows or ())
-    tables = []
-    for group in settings.values():
-        scored = {name for result in group for name in result.scores}
-        metrics = names if chosen.columns else [name for name in names if name in scored]
-        tables += build(group, metrics=metrics, options=chosen)
-    return tables
+    return list(settings.values())
+
+
+def _rows(results: Sequence[Result], chosen: ReportOptions) -> Iterator[list[SeedGroup]]:
+    """The rows of each table."""
+    from dialbench.reporting.tables.rows import choose_rows, seed_groups
+
+    for group in _by_setting(results):
+        rows = seed_groups(group)
+        yield rows if chosen.rows is None else choose_rows(rows, chosen.rows)
 
 
 def report_suite(

@@ -131,12 +131,12 @@ class _Check:
                 yield f"metrics {what}: {', '.join(sorted(names))}"
 
     def _shared_metrics(self, old: Sequence[Entry], new: Sequence[Entry]) -> list[str]:
-        """The metrics that every one of these entries has, in the baseline's order."""
-        return [
-            name
-            for name in old[0].scores
-            if all(name in entry.scores for entry in [*old[1:], *new])
-        ]
+        """The metrics of the baseline, in its order, that every new entry has.
+
+        One of its seeds may lack some: it failed, or was scored before there were others.
+        """
+        names = dict.fromkeys(name for entry in old for name in entry.scores)
+        return [name for name in names if all(name in entry.scores for entry in new)]
 
     def _compares_over_seeds(self, row: Row, reports: Iterable[RowReport]) -> bool:
         if row.across_seeds:
@@ -150,13 +150,16 @@ class _Check:
     def _across_seeds(self, row: Row, cells: int) -> RowReport:
         old, new = row.baseline, row.run
         shared = self._shared_metrics(old, new)
+        known = {name: [e.scores[name] for e in old if name in e.scores] for name in shared}
         changes = (
-            other_seeds(name, [e.scores[name] for e in old], [e.scores[name] for e in new], cells)
-            for name in shared
+            other_seeds(name, known[name], [e.scores[name] for e in new], cells) for name in shared
         )
         why = [cause for a, b in zip(old, new, strict=False) for cause in causes.of_entries(a, b)]
         unfinished = [f"seed {e.job.seed} is {e.status}" for e in new if e.status != "done"]
-        problems = dict.fromkeys(text for e in new for text in self._metric_problems(old[0], e))
+        most = max(old, key=lambda entry: len(entry.scores))
+        problems = dict.fromkeys(text for e in new for text in self._metric_problems(most, e))
+        if not shared and not problems:
+            problems = {"no metric has a value on both sides": None}
         return RowReport(
             f"{row.key}, seeds {_seeds(new)}",
             (*unfinished, *problems),

@@ -56,8 +56,13 @@ class Row:
 
     @property
     def across_seeds(self) -> bool:
-        """Whether both sides ran the row, but with no seed in common."""
-        return not self.pairs and bool(self.missing) and bool(self.added)
+        """Whether both sides ran the row, but with no seed in common.
+
+        Where a seed stands twice on a side, the row has several settings, which are no seeds.
+        """
+        sides = self.missing, self.added
+        once = all(len({entry.job.seed for entry in side}) == len(side) for side in sides)
+        return not self.pairs and all(sides) and once
 
 
 def pair_rows(

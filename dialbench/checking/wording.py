@@ -214,7 +214,8 @@ def _response(row: RowReport, change: ResponseChange, public: bool) -> tuple[str
     if clean(before) == clean(after):
         # What differs is invisible as it stands.
         before, after = (ascii(text)[1:-1].replace(" ", "·") for text in (before, after))
-    start = next((i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), 0)
+    shorter = min(len(before), len(after))  # which the other one may begin with
+    start = next((i for i in range(shorter) if before[i] != after[i]), shorter)
     return where, _quoted(before, start), _quoted(after, start)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dialbench.cli.options import list_of, print_json, print_tables, print_text
+from dialbench.text.cleaning import clean
 
 if TYPE_CHECKING:
     from dialbench.reporting.pairwise import Pairwise
@@ -60,15 +61,17 @@ def compare(runs: Path, a: str, b: str, examples: int, format: str, **chosen: An
     print_tables(differences.tables, (format,))
     if pair is not None and format in ("txt", "md"):
         print_tables((pair.wins_by_length(), pair.wins_by_topic()), (format,))
-        _print_examples(pair, examples, "#### " if format == "md" else "")
+        _print_examples(pair, examples, format)
 
 
-def _print_examples(pair: Pairwise, count: int, heading: str) -> None:
+def _print_examples(pair: Pairwise, count: int, format: str) -> None:
+    from dialbench.reporting.formats import to_markdown
     from dialbench.reporting.pairwise import examples_text
 
     if chosen := pair.changed_most(count):
+        heading, escape = ("#### ", to_markdown.escape) if format == "md" else ("", clean)
         print_text(f"{heading}Responses that differ most\n")
-        print_text(examples_text(chosen, pair))
+        print_text(examples_text(chosen, pair, escape))
 
 
 def _plain(differences: Differences, pair: Pairwise | None, count: int) -> dict[str, object]:

@@ -159,6 +159,9 @@ def papers(paper: str | None, table: str | None, format: str, as_json: bool) -> 
     """List the papers, their tables and the suites that make them again, or print tables."""
     from dialbench.cli import listings
 
+    if paper is not None and as_json:
+        hint = "Write --format csv, or leave --paper out."
+        raise InputError("printed tables have no JSON", where="--json", hint=hint)
     if paper is not None:
         for text in listings.printed_tables(paper, table, format):
             print_text(text)

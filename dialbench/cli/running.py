@@ -191,6 +191,9 @@ def report(
     named = _named(options.pop("paper"), options.pop("table"))
     signatures, progress = options.pop("signatures"), options.pop("progress")
     chosen = with_shape(shape, stated(**options))
+    if suite is not None and named is not None:
+        hint = "Leave --paper and --table out, or --suite."
+        raise InputError("a suite is of a table already", where="--suite", hint=hint)
     suite_only = {"--no-printed": chosen.get("printed"), "--corpus": corpus}
     if judgements is not None:
         if named is None or suite or corpus:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import combinations
 from pathlib import Path
 
@@ -24,6 +24,19 @@ def require_distinct(files: Mapping[str, Path | None]) -> None:
         if _is_same(path, written):
             what = f"it would overwrite {name}"
             raise InputError(what, where=f"{later} {written}", hint="Name another file.")
+
+
+def require_kept(files: Iterable[Path], folder: Path, name: str) -> None:
+    """Checks that a report of this name in a folder replaces none of the files it is made of.
+
+    Raises:
+        InputError: it might; it names the file.
+    """
+    for path in filter(Path.is_file, files):
+        would = path.name.startswith(name) or path.name == "report.html"
+        if would and _is_same(path.parent, folder):
+            what = f"{path} lies there, and the report might overwrite it"
+            raise InputError(what, where=f"--out {folder}", hint="Name another folder.")
 
 
 def _is_same(path: Path, other: Path) -> bool:

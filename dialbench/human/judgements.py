@@ -69,7 +69,8 @@ def read_judgements(path: Path) -> list[Judgement]:
             a judge who judges the same twice, or no judgement in the whole file.
     """
     lines = _csv_rows(path) if ".csv" in path.suffixes else _decoded_lines(path)
-    judgements = [_judgement(_validated(row, where), where) for where, row in lines if row]
+    filled = ((where, row) for where, row in lines if not isinstance(row, str) or row.strip())
+    judgements = [_judgement(_validated(row, where), where) for where, row in filled if row]
     if not judgements:
         raise InputError("there are no judgements in this file", where=str(path), hint=_FORMAT)
     _require_unique(judgements)
@@ -100,7 +101,7 @@ def _decoded_lines(path: Path) -> Iterator[tuple[str, str]]:
     for number, line in raw_lines(path):
         where = f"{path}:{number}"
         try:
-            yield where, line.decode("utf-8").strip()
+            yield where, line.decode("utf-8")
         except UnicodeDecodeError as error:
             hint = "Save the file as UTF-8."
             raise InputError(not_utf8(error), where=where, hint=hint) from None
@@ -109,7 +110,7 @@ def _decoded_lines(path: Path) -> Iterator[tuple[str, str]]:
 def _validated(row: str | Mapping[str, Any], where: str) -> _Fields:
     try:
         if isinstance(row, str):
-            return _Fields.model_validate_json(row)
+            return _Fields.model_validate_json(row.strip())
         return _Fields.model_validate(row)
     except ValidationError as error:
         fault = first_fault(error)

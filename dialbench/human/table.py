@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import fmean
 
 from dialbench.errors import InputError
+from dialbench.files.distinct import require_kept
 from dialbench.human.judgements import Judgement, normalised, read_judgements
 from dialbench.human.tally import (
     KAPPA,
@@ -62,7 +63,8 @@ def human_table_report(
     Raises:
         UnknownName: there is no such paper or table.
         InputError: the table is no table of judgements, the file cannot be read or has a faulty
-            row, nothing in it belongs to the table, or `alpha` or `correction` cannot be used.
+            row, nothing in it belongs to the table, the report might overwrite it, or `alpha` or
+            `correction` cannot be used.
     """
     paper_table = load_table(paper, number)
     if not isinstance(paper_table, PrintedTable) or paper_table.kind != _KIND:
@@ -71,7 +73,9 @@ def human_table_report(
             where="--table",
             hint="`dialbench papers` lists what each table is of.",
         )
+    require_kept([judgements], out, table_name(paper_table))
     table = human_table(paper_table, read_judgements(judgements), options)
+    table = replace(table, layout=options.layout)
     return [table], write([table], (), out, without_plots(options), ours=())
 
 

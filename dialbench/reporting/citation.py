@@ -14,8 +14,8 @@ from dialbench.files.loads import loads
 from dialbench.records import Table
 from dialbench.reporting.formats.to_latex import escape
 from dialbench.reporting.tables.columns import has_value
+from dialbench.reporting.tables.names import uniquely_named
 from dialbench.systems import Registry
-from dialbench.text.cleaning import slug
 from dialbench.version import __version__
 
 _DATA = "citations.toml"
@@ -79,8 +79,8 @@ def methods(tables: Sequence[Table], systems: Iterable[str]) -> str:
     titles = [escape(title) + cite([entry]) for title, entry in _system_entries(systems)]
     if titles:
         sentences.append(f"Systems of published papers: {_listed(titles)}.")
-    names = {rf"\ref{{tab:{slug(table.name)}-signatures}}": None for table in tables}
-    sentences.append(f"Signatures of all metrics stand in Table~{_listed(list(names))}.")
+    names = [rf"\ref{{tab:{table.name}-signatures}}" for table in uniquely_named(tables)]
+    sentences.append(f"Signatures of all metrics stand in Table~{_listed(names)}.")
     return "\n\n".join([" ".join(sentences), *(entry.bibtex for entry in cited.values())]) + "\n"
 
 

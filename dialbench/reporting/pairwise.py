@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from dialbench.metrics.guard import FUNCTION_WORDS
 from dialbench.metrics.registry import HEADLINE
 from dialbench.records import Cell, Column, Example, Responses, Result, Row, Table
 from dialbench.reporting.tables.columns import column_of
+from dialbench.text.cleaning import clean
 from dialbench.text.tokenizer import tokenize
 
 _ABOUT_AS_LONG = 2
@@ -165,22 +166,32 @@ def _counts(gains: NDArray[np.float64]) -> dict[str, Cell]:
     return cells | {"gain": Cell(float(valued.mean()) if len(valued) else None)}
 
 
-def examples_text(examples: Sequence[Mapping[str, Any]], pair: Pairwise) -> str:
-    """Examples for people: context, reference and both responses with their values."""
-    return "\n\n".join("\n".join(_example_lines(example, pair)) for example in examples)
+def examples_text(
+    examples: Sequence[Mapping[str, Any]], pair: Pairwise, escape: Callable[[str], str] = clean
+) -> str:
+    """Examples for people: context, reference and both responses with their values.
+
+    Args:
+        examples: as of `Pairwise.changed_most`.
+        pair: whose responses they are.
+        escape: puts a text on one line, as the format needs it.
+    """
+    return "\n\n".join("\n".join(_example_lines(example, pair, escape)) for example in examples)
 
 
-def _example_lines(example: Mapping[str, Any], pair: Pairwise) -> Iterator[str]:
+def _example_lines(
+    example: Mapping[str, Any], pair: Pairwise, escape: Callable[[str], str]
+) -> Iterator[str]:
     digits = column_of(pair.metric).digits
-    yield f"{example['id']}"
+    yield f"{escape(example['id'])}\n"
     for turn in example["context"]:
-        yield f"  - {turn}"
+        yield f"  - {escape(turn)}"
     for reference in example["references"]:
-        yield f"  reference: {reference}"
+        yield f"  - reference: {escape(reference)}"
     for label, text, value in zip(
         pair.labels, example["responses"], example[pair.metric], strict=True
     ):
-        yield f"  {label} ({value:.{digits}f}): {text or '(empty)'}"
+        yield f"  - {escape(label)} ({value:.{digits}f}): {escape(text) or '(empty)'}"
 
 
 def plain_table(table: Table) -> dict[str, dict[str, float | None]]:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,8 +19,8 @@ from dialbench.reporting.formats import render, typeset
 from dialbench.reporting.options import ReportOptions
 from dialbench.reporting.plots import canvas
 from dialbench.reporting.tables.columns import signature_tables
+from dialbench.reporting.tables.names import uniquely_named, unused_name
 from dialbench.reporting.tables.topics import topic_words
-from dialbench.text.cleaning import slug
 
 if TYPE_CHECKING:
     from dialbench.reporting.page.conversations import Conversations, Read
@@ -71,12 +71,12 @@ def write(
     for format in unique_formats:
         if format not in FORMATS:
             raise UnknownName.of("format", format, FORMATS, where="--formats")
-    named = _named([dataclasses.replace(table, layout=options.layout) for table in tables])
+    named = uniquely_named([dataclasses.replace(table, layout=options.layout) for table in tables])
     if options.standalone:
         typeset.check()
-    our_tables = named if ours is None else _named(ours)
+    our_tables = named if ours is None else uniquely_named(ours)
     results = list(results)
-    words = _named(topic_words(results), [table.name for table in named])
+    words = uniquely_named(topic_words(results), [table.name for table in named])
     report = _Report(named, our_tables, words, results, read, options)
     paths = []
     files = report.files(unique_formats)
@@ -107,18 +107,28 @@ class _Report:
 
         return gather(self.results, self.read) if self.read else []
 
+    @cached_property
+    def appendices(self) -> list[Table | None]:
+        """The signatures of each table, of our values where others stand beside them."""
+        used = [table.name for table in (*self.tables, *self.words)]
+        found: list[Table | None] = []
+        for table, ours in zip_longest(self.tables, self.ours):
+            appendix = signature_tables([ours or table]).get((ours or table).name)
+            if appendix:
+                name = unused_name(f"{table.name}-signatures", used)
+                used.append(name)
+                appendix = dataclasses.replace(appendix, name=name)
+            found.append(appendix)
+        return found
+
     def files(self, formats: Sequence[str]) -> Iterator[tuple[str, str | bytes]]:
         """Every file by its name."""
         texts = [format for format in formats if format in TABLES and format != _PAGE]
-        appendices = signature_tables(self.tables)
-        for table in self.tables:
+        for table, appendix in zip(self.tables, self.appendices, strict=True):
             for format in texts:
                 yield f"{table.name}.{format}", render.render(table, format)
-                if render.leaves_signatures_out(table, format) and table.name in appendices:
-                    yield (
-                        f"{table.name}-signatures.{format}",
-                        render.render(appendices[table.name], format),
-                    )
+                if appendix and render.leaves_signatures_out(table, format):
+                    yield f"{appendix.name}.{format}", render.render(appendix, format)
         for table in self.words:
             for format in texts:
                 if format != _VALUES:
@@ -150,7 +160,7 @@ class _Report:
 
         used_names = [table.name for table in (*self.tables, *self.words)]
         for plot in plots(self.tables, self.ours, self.results, bar_charts=self.options.bars):
-            used_names.append(_unused_name(plot.stem, used_names))
+            used_names.append(unused_name(plot.stem, used_names))
             yield plot._replace(stem=used_names[-1])
 
     def page(self, drawings: Sequence[Drawing]) -> str:
@@ -160,22 +170,3 @@ class _Report:
         shown = self.responses if self.read and self.options.conversations else None
         ours = self.ours or self.tables
         return page(self.tables, ours, self.results, drawings, shown, topics=self.words)
-
-
-def _named(tables: Sequence[Table], used_names: Iterable[str] = ()) -> list[Table]:
-    """The tables under names that differ from each other and from `used_names`."""
-    named: dict[str, Table] = {}
-    used = list(used_names)
-    for table in tables:
-        name = _unused_name(slug(table.name), [*used, *named])
-        named[name] = dataclasses.replace(table, name=name)
-    return list(named.values())
-
-
-def _unused_name(stem: str, used_names: Iterable[str]) -> str:
-    lowered = {name.lower() for name in used_names}
-    number = 2
-    name = stem
-    while name.lower() in lowered:
-        name, number = f"{stem}-{number}", number + 1
-    return name

@@ -28,11 +28,24 @@ def read_shape(path: str | Path) -> dict[str, Any]:
     for name, value in values.items():
         if name not in known:
             raise UnknownName.of("option", name, known, where=where)
-        if name in ("rows", "columns") and isinstance(value, dict):
-            values[name] = [f"{key}={title}" for key, title in value.items()]
+        if name in ("rows", "columns"):
+            values[name] = _names(name, value, where)
     try:
-        TypeAdapter(ReportOptions).validate_python(values)
+        checked = TypeAdapter(ReportOptions).validate_python(values)
     except ValidationError as error:
         fault = first_fault(error)
         raise InputError(f"{fault.field}: {fault.message}", where=where, hint=_KEYS) from None
-    return values
+    return {name: getattr(checked, name) for name in values}
+
+
+def _names(name: str, value: Any, where: str) -> Any:
+    """The rows or columns of a list, or of a table of titles, in the order of the file."""
+    if not value:
+        raise InputError(f"{name} names nothing", where=where, hint="Leave it out for all.")
+    if not isinstance(value, dict):
+        return value
+    for key, title in value.items():
+        if not isinstance(title, str):
+            hint = f'Write {key} = "TITLE" under [{name}].'
+            raise InputError(f"{name}: the title of {key} is no text", where=where, hint=hint)
+    return [f"{key}={title}" for key, title in value.items()]

@@ -76,7 +76,7 @@ def write_comparison(
         raise InputError(
             f"no row of suite {suite.name} was run",
             where="RUNS",
-            hint=f"Run dialbench run --suite {suite.name}, or give the corpus with --corpus.",
+            hint="Run its rows with `dialbench run --suite`, or give the corpus with --corpus.",
         )
     used = [result for _, rows in row_groups for row in rows.values() for result in row]
     ours: list[Table] | None = None
@@ -92,7 +92,7 @@ def write_comparison(
         if not options.printed:
             tables, ours = [_like_the_paper(suite, groups, pairs)], None
     written = write(tables, used, out, options, ours=ours, read=read, progress=progress)
-    return [*tables, *words], written
+    return [replace(table, layout=options.layout) for table in (*tables, *words)], written
 
 
 def _printed_topics(suite: TopicSuite) -> Table:

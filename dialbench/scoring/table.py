@@ -10,6 +10,7 @@ from typing import Any
 from dialbench.adapter import Progress
 from dialbench.corpora.base import name_of
 from dialbench.errors import InputError, UnknownName
+from dialbench.files.distinct import require_kept
 from dialbench.metrics import registry
 from dialbench.metrics.base import Metric
 from dialbench.metrics.settings import MetricSettings
@@ -27,6 +28,7 @@ from dialbench.scoring.paired import compared, mismatch
 from dialbench.scoring.profile import profile
 from dialbench.scoring.score import FileScoring
 from dialbench.scoring.sources import Files, Source
+from dialbench.text.cleaning import slug
 
 _GUARD = "different"
 _NO_CAPTION = "Scores of finished responses"
@@ -66,7 +68,8 @@ def score_report(
     scoring = FileScoring.of(files, inputs, progress=progress, **options)
     rules, corpus = Rules.of(report), name_of(inputs.corpus) if inputs.corpus else ""
     if out is not None:
-        _require_inputs_kept(scoring, inputs, out)
+        named = [*(source.path for source in scoring.systems), *map(Path, inputs.files)]
+        require_kept(named, out, slug(corpus or NO_CORPUS))
     names = [metric.name for metric in scoring.metrics]
     guarded = scoring if _GUARD in names else replace(scoring, metrics=_with_guard(scoring.metrics))
     first = _first(scoring.systems, rules.baseline)
@@ -170,19 +173,6 @@ def _result(
     return result_of(
         source.system, corpus, scores, examples=examples, problem=problem, notes=source.notes
     )
-
-
-def _require_inputs_kept(scoring: FileScoring, inputs: InputOptions, out: Path) -> None:
-    """Checks that no file that is read lies where the report goes, whose names depend on it.
-
-    Raises:
-        InputError: one does; it names the file.
-    """
-    named = [*(source.path for source in scoring.systems), *map(Path, inputs.files)]
-    for path in filter(Path.is_file, named):
-        if path.resolve().parent == out.resolve():
-            what = f"{path} lies there, and the report might overwrite it"
-            raise InputError(what, where=f"--out {out}", hint="Name another folder.")
 
 
 def _written(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
@@ -17,6 +18,7 @@ from dialbench.metrics import registry
 from dialbench.metrics.system import SYSTEM_METRICS
 from dialbench.papers.tables import ParameterTable, PrintedTable, TopicTable, load_table
 from dialbench.presets.preset import load as load_preset
+from dialbench.presets.preset import names as preset_names
 from dialbench.records import Decoding
 
 
@@ -327,8 +329,19 @@ def _load_as(file: _File, kind: type[_Kind]) -> _Kind:
     suite = toml.check(value, kind, where=file.name, location=file.location)
     suite.printed_table()
     if isinstance(suite, RunnableSuite):
-        load_preset(suite.preset, where=f"{file.name}:preset")
+        preset = load_preset(suite.preset, where=f"{file.name}:preset")
+        _check_settings(suite, file, [*preset_names(), preset.name])
     return suite
+
+
+def _check_settings(suite: RunnableSuite, file: _File, presets: Sequence[str]) -> None:
+    """Checks that sizes are of a preset; files of presets, named later, may be called anything."""
+    for part, parts in (("group", suite.groups), ("row", suite.rows)):
+        for number, one in enumerate(parts):
+            for name in one.settings:
+                if name not in presets and get_close_matches(name, presets):
+                    where = f"{file.location(part, number)}.settings"
+                    raise UnknownName.of("preset", name, presets, where=where)
 
 
 def _check_columns(suite: Suite, file: _File) -> None:

@@ -402,3 +402,31 @@ def test_seeds_that_failed_do_not_hide_behind_the_spread(entry: Make, snapshot: 
     old = [entry(seed=s) for s in (1, 2)]
     new = entry(seed=3, status="failed", responses=None, scores={})
     assert not compare(snapshot(*old), snapshot(new)).ok
+
+
+def test_a_seed_that_lacks_metrics_hides_none_of_the_others(entry: Make, snapshot: Snap) -> None:
+    failed = entry(seed=2, scores={}, status="failed")
+    old = snapshot(*(entry(seed=s, scores={"length": v}) for s, v in ((1, 8.0), (4, 8.1))), failed)
+    new = snapshot(entry(seed=3, scores={"length": 80.0}))
+    comparison = compare(old, new)
+    assert [cell.metric for _, cell in comparison.cells()] == ["length"]
+
+
+def test_nothing_compared_is_not_ok(entry: Make, snapshot: Snap) -> None:
+    comparison = compare(
+        snapshot(entry(scores={}, status="failed")), snapshot(entry(seed=3, scores={"length": 8.0}))
+    )
+    assert not comparison.ok
+
+
+def test_two_settings_of_a_row_are_no_seeds(entry: Make, snapshot: Snap) -> None:
+    def both(seed: int, *lengths: float) -> list[Entry]:
+        return [
+            entry(seed=seed, config={"epochs": epochs}, scores={"length": length})
+            for epochs, length in enumerate(lengths, start=1)
+        ]
+
+    comparison = compare(snapshot(*both(1, 10.5, 60.5)), snapshot(*both(3, 40.4, 90.5)))
+    assert not comparison.ok
+    problems = [problem for row in comparison.rows for problem in row.problems]
+    assert problems == ["the row is missing"] * 2 + ["the row was added"] * 2

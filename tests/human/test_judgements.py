@@ -96,3 +96,9 @@ def test_a_file_without_judgements_is_a_mistake(tmp_path: Path) -> None:
         read_judgements(headless)
     with pytest.raises(InputError, match="cannot be read"):
         read_judgements(tmp_path / "nowhere.csv")
+
+
+def test_a_line_break_in_a_cell_is_part_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f'{HEAD}j,"e\n1",c,a,b,win\nj,e1,c,a,b,win\n')
+    assert [judgement.example for judgement in read_judgements(path)] == ["e\n1", "e1"]

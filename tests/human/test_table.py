@@ -460,3 +460,16 @@ def test_mistakes_in_the_command_are_told_in_one_line(
     result = command("report", "--judgements", file, *options)
     assert (result.code, result.err.count("\n")) == (2, 1)
     assert message in result.err
+
+
+def test_judgements_are_not_replaced_by_their_table(
+    command: Callable[..., Any], file: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "adand-2.csv"
+    path.write_bytes(file.read_bytes())
+    table = ("report", "--paper", "adand", "--table", "2", "--judgements", path)
+    result = command(*table, "--out", tmp_path)
+    assert (result.code, "the report might overwrite it" in result.err) == (2, True)
+    assert path.read_bytes() == file.read_bytes()
+    shown = command(*table, "--out", tmp_path / "out", "--transpose", "--notes", "none").out
+    assert shown.splitlines()[2].startswith("Metric")

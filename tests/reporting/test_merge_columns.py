@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dialbench.papers import tables as papers
-from dialbench.records import Cell, Column, Row, Table
+from dialbench.records import Cell, Column, Layout, Row, Table
 from dialbench.reporting.format_names import TABLES
 from dialbench.reporting.formats.render import render
 from dialbench.reporting.tables.merge_columns import side_by_side
@@ -104,3 +106,16 @@ def test_every_table_of_the_papers_can_be_printed_in_every_format(paper, number)
         text = render(merged, format)
         assert text.endswith("\n")
     assert len({row.label for row in merged.rows}) == len(merged.rows)
+
+
+def test_the_row_that_others_are_tested_against_stays():
+    one, two = (replace(table, baseline="a") for table in (ONE, TWO))
+    assert side_by_side("n", "C", {"X": one, "Y": two}).baseline == "a"
+
+
+@pytest.mark.parametrize("format", ["txt", "md", "tex", "html"])
+def test_rows_of_metrics_say_of_which_corpus(format):
+    merged = side_by_side("n", "C", {"X": ONE, "Y": TWO})
+    turned = render(replace(merged, layout=Layout(transposed=True)), format)
+    assert "X: M" in turned
+    assert "Y: M" in turned

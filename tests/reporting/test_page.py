@@ -126,6 +126,16 @@ def test_findings_tell_the_best_and_from_whom_it_differs():
     assert second.verdict == "no significant difference shown from a, c"
 
 
+def test_findings_of_columns_with_one_title_name_their_group():
+    columns = tuple(Column(f"m@{group}", "M", group=group) for group in "XY")
+    rows = (
+        Row("a", {"m@X": Cell(0.9, best=True), "m@Y": Cell(0.5, best=True)}),
+        Row("b", {"m@X": Cell(0.1), "m@Y": Cell(0.1)}),
+    )
+    (one,) = findings(Table("t", "C", columns, rows))
+    assert one.values == ("X: M 0.900", "Y: M 0.500")
+
+
 def test_many_that_do_not_differ_are_counted():
     cells = [Cell(0.9, best=True), Cell(0.1, significant=True), *(Cell(0.8) for _ in range(5))]
     rows = tuple(Row(str(number), {"m": cell}) for number, cell in enumerate(cells))

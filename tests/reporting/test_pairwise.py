@@ -9,6 +9,7 @@ import pytest
 
 from dialbench.errors import UnknownName
 from dialbench.records import Example, Responses
+from dialbench.reporting.formats import to_markdown
 from dialbench.reporting.pairwise import Pairwise, examples_text, plain_table
 
 CONTEXTS = ("my dog sleeps", "the dog eats", "a cat is here", "go to work", "work is hard")
@@ -74,14 +75,29 @@ def test_examples_stand_by_how_far_they_differ_and_equals_are_none(rows):
     assert [example["id"] for example in examples] == ["e2", "e0", "e1"]
     assert examples[0]["responses"] == ["no no no no no", "no"]
     assert examples[0]["meteor"] == [0.9, 0.0]
-    first, *_ = examples_text(examples[:1], pair).split("\n\n")
-    assert first.splitlines() == [
+    assert examples_text(examples[:1], pair).splitlines() == [
         "e2",
+        "",
         "  - a cat is here",
-        "  reference: r",
-        "  A (0.900): no no no no no",
-        "  B (0.000): no",
+        "  - reference: r",
+        "  - A (0.900): no no no no no",
+        "  - B (0.000): no",
     ]
+
+
+def test_texts_of_examples_stand_on_one_line_and_are_no_markup(rows):
+    pair = Pairwise.of(("A", "B"), *rows())
+    (example,) = pair.changed_most(1)
+    example = example | {"context": ["# a\nb <script>x</script>"], "responses": ["- c\nd", ""]}
+    plain = examples_text([example], pair).splitlines()
+    assert [line[:10] for line in plain[2:]] == [
+        "  - # a b ",
+        "  - refere",
+        "  - A (0.9",
+        "  - B (0.0",
+    ]
+    assert plain[-1].endswith(": (empty)")
+    assert "<script>" not in examples_text([example], pair, to_markdown.escape)
 
 
 def test_a_metric_that_says_which_is_better_is_needed(rows):

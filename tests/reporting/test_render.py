@@ -515,3 +515,23 @@ def test_wide_tables_are_cut_between_groups(table):
     assert heads[1].startswith("{BLEU-1}")
     assert sum(head.count("&") + 1 for head in heads) == len(table.columns)
     assert text.count(r"\begin{threeparttable}") == 1
+
+
+def test_a_heading_stands_above_its_columns_however_narrow_they_are():
+    groups = {"a": "A", "b": "Breadth", "c": "Coherence"}
+    columns = tuple(Column(name, name, group=group) for name, group in groups.items())
+    row = Row("x", {column.name: Cell(0.5) for column in columns})
+    _, _, heads, titles, *_ = render(Table("t", "C", columns, (row,)), "txt").splitlines()
+    starts = [heads.index(column.group) for column in columns] + [len(heads)]
+    for column, start, end in zip(columns, starts, starts[1:], strict=False):
+        assert start < titles.index(column.title, len("System")) <= end
+
+
+def test_a_p_below_all_that_are_printed_has_a_sign_in_latex():
+    assert to_latex.escape("≤0.0001") == r"\ensuremath{\leq}0.0001"
+
+
+def test_csv_has_as_text_what_is_no_number():
+    cells = {"m": Cell(text="some words"), "n": Cell(0.5, text="a half")}
+    table = Table("t", "C", (Column("m", "M"), Column("n", "N")), (Row("x", cells),))
+    assert [row["text"] for row in read_csv(render(table, "csv"))] == ["some words", ""]

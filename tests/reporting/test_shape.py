@@ -8,13 +8,19 @@ import numpy as np
 import pytest
 
 from dialbench.errors import InputError, UnknownName
+from dialbench.options import split_outside_brackets
 from dialbench.records import Cell, Column, Decoding, Job, Layout, Result, Row, Score, Table
 from dialbench.reporting.formats.render import render
 from dialbench.reporting.options import ReportOptions
 from dialbench.reporting.report import write
 from dialbench.reporting.shape import read_shape
 from dialbench.reporting.tables.results import build
-from dialbench.reporting.tables.rows import require_rows, seed_groups
+from dialbench.reporting.tables.rows import (
+    require_rows,
+    rows_named,
+    seed_groups,
+    split_title,
+)
 
 
 def result(system: str, shift: float, decoding: str = "greedy", ranked: bool = True) -> Result:
@@ -177,6 +183,36 @@ class TestFile:
         assert [column.title for column in built.columns] == ["METEOR", "R"]
         assert built.layout.transposed
 
+    def test_values_count_as_they_are_checked(self, tmp_path):
+        path = tmp_path / "shape.toml"
+        path.write_text('transpose = "false"\nalpha = "0.05"\n')
+        assert read_shape(path) == {"transpose": False, "alpha": 0.05}
+
+    @pytest.mark.parametrize(
+        "entry", ["Ours (p=0.9)=Mine", "good=A [1]", "good=p=0.9", "Good (a, b)"]
+    )
+    def test_names_and_titles_may_hold_signs(self, entry):
+        groups = seed_groups(
+            [
+                dataclasses.replace(r, label="Ours (p=0.9)") if r.job.system == "best" else r
+                for r in RESULTS
+            ]
+        )
+        name, title = split_title(entry, lambda name: bool(rows_named(name, groups)))
+        expected = {
+            "Ours (p=0.9)=Mine": ("Ours (p=0.9)", "Mine"),
+            "good=A [1]": ("good", "A [1]"),
+            "good=p=0.9": ("good", "p=0.9"),
+        }
+        assert (name, title) == expected.get(entry, (entry, ""))
+        assert split_outside_brackets(f"{entry},plain") == [entry, "plain"]
+
+    def test_rows_that_differ_in_case_alone_are_told_apart(self):
+        one, two, *_ = RESULTS
+        both = [dataclasses.replace(one, label="A"), dataclasses.replace(two, label="a")]
+        assert rows_named("A", seed_groups(both)) == [0]
+        assert rows_named("a", seed_groups(both)) == [1]
+
     @pytest.mark.parametrize(
         ("text", "complaint"),
         [
@@ -184,6 +220,9 @@ class TestFile:
             ("rows = 3", "rows: "),
             ('notes = "some"', "notes: Input should be 'full', 'short' or 'none'"),
             ("rows = [", "this is not TOML"),
+            ("rows = []", "rows names nothing. Leave it out for all"),
+            ("[columns]", "columns names nothing"),
+            ("[columns.dist-1]\ntitle = 1", "columns: the title of dist-1 is no text"),
         ],
     )
     def test_mistakes_are_one_line(self, tmp_path, text, complaint):

@@ -364,3 +364,11 @@ def test_what_continues_a_suite_is_a_list(tmp_path: Path, key: str, value: str) 
     path.write_text(f"extends = 'paraformer-1'\n{key} = {value}\n")
     with pytest.raises(InputError, match=rf"mine\.toml:{key}: not a list"):
         load_suite(str(path))
+
+
+def test_a_misspelt_preset_of_settings_is_told(write_mine):
+    for part in ("[[group]]", "[[row]]"):
+        path = write_mine(part, f"{part}\nsettings = {{ quik = {{ hidden = 3 }} }}")
+        with pytest.raises(InputError, match=r"unknown preset 'quik'\. Did you mean 'quick'"):
+            load_suite(path)
+    load_suite(write_mine("[[row]]", "[[row]]\nsettings = { mine = { hidden = 3 } }"))

@@ -26,6 +26,7 @@ FIELDS = (
     "second",
     "significant",
     "reason",
+    "text",
 )
 
 
@@ -33,6 +34,7 @@ def to_csv(table: Table) -> str:
     """One CSV row a cell under a header; missing values are empty, marks are 0 or 1.
 
     Values are neither rounded nor scaled: a fraction stays one where other formats print percent.
+    What is no number (words, an interval alone) stands as text.
     """
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
@@ -53,6 +55,7 @@ def _fields(table: Table, row: Row, column: Column, cell: Cell) -> list[str]:
         *map(_number, (cell.value, cell.deviation, low, high)),
         *map(_flag, (cell.best, cell.second, cell.significant)),
         _text(cell.reason),
+        _text(cell.text if cell.value is None else ""),
     ]
 
 

@@ -81,6 +81,8 @@ _SPECIAL = {
     "−": r"\ensuremath{-}",
     "±": r"\ensuremath{\pm}",
     "×": r"\ensuremath{\times}",
+    "≤": r"\ensuremath{\leq}",
+    "≥": r"\ensuremath{\geq}",
     "↓": r"\ensuremath{\downarrow}",
     "↑": r"\ensuremath{\uparrow}",
     "‘": r"\textquoteleft{}",

@@ -22,7 +22,7 @@ def to_text(table: ShownTable) -> str:
 
 def _panel(table: ShownTable) -> list[str]:
     """Right-aligned values with marks behind them, so that digits stand below digits."""
-    columns = [_column(table, index) for index in range(len(table.titles))]
+    columns = _widened([_column(table, index) for index in range(len(table.titles))], table.spans)
     names = _aligned([table.corner, *(row.label for row in table.rows)], left=True)
     lines = [_GAP.join(cells).rstrip() for cells in zip(names, *columns, strict=True)]
     rule = "-" * max(map(_length, lines))
@@ -32,6 +32,17 @@ def _panel(table: ShownTable) -> list[str]:
         for line in ([rule, text] if row.ruled else [text])
     ]
     return [*_group_line(table, names, columns), lines[0], rule, *body]
+
+
+def _widened(columns: list[list[str]], spans: list[tuple[str, int]]) -> list[list[str]]:
+    """The columns, the first of each group so wide that the group's title fits above them."""
+    columns, start = list(columns), 0
+    for title, count in spans:
+        width = sum(_length(column[0]) + len(_GAP) for column in columns[start : start + count])
+        lacking = _length(title) + 2 * len(_GAP) - width if title else 0
+        columns[start] = [" " * max(0, lacking) + text for text in columns[start]]
+        start += count
+    return columns
 
 
 def _column(table: ShownTable, index: int) -> list[str]:

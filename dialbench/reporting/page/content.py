@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -80,6 +81,7 @@ def section(table: Table, ours: Table) -> Section:
 def findings(table: Table) -> list[Finding]:
     """The best row of every column that has one; columns with the same outcome share a finding."""
     outcomes: dict[tuple[str, str], list[str]] = {}
+    titles = Counter(column.title for column in table.columns)
     for column in table.columns:
         cells = {row.label: row.cells.get(column.name, Cell()) for row in _ranked(table, column)}
         best = [label for label, cell in cells.items() if cell.best]
@@ -87,7 +89,8 @@ def findings(table: Table) -> list[Finding]:
             others = {label: cell for label, cell in cells.items() if not cell.best}
             outcome = clean(_named(best)), clean(_verdict(others, table.baseline))
             value = number(cells[best[0]].value, column)
-            outcomes.setdefault(outcome, []).append(f"{clean(column.title)} {value}")
+            group = f"{column.group}: " if titles[column.title] > 1 and column.group else ""
+            outcomes.setdefault(outcome, []).append(f"{clean(group + column.title)} {value}")
     return [Finding(best, tuple(values), verdict) for (best, verdict), values in outcomes.items()]
 
 

@@ -72,11 +72,12 @@ def signature_tables(tables: Iterable[Table]) -> dict[str, Table]:
     """By the name of each table that has signatures, a table of them for an appendix."""
     appendices = {}
     for table in tables:
-        rows = tuple(
-            Row(column.title, {_SIGNATURE.name: Cell(text=column.signature)})
+        signed = dict.fromkeys(
+            (column.title, column.signature)
             for column in table.columns
             if column.signature and has_value(table, column)
         )
+        rows = tuple(Row(title, {_SIGNATURE.name: Cell(text=text)}) for title, text in signed)
         if rows:
             name = f"{table.name}-signatures"
             caption = f"{table.caption}: metrics of dialbench {__version__}"

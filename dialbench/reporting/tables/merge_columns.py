@@ -40,6 +40,7 @@ def side_by_side(name: str, caption: str, tables: Mapping[str, Table]) -> Table:
         ),
         tuple(sorted(rows, key=lambda row: not row.ranked)),
         tuple(dict.fromkeys(notes)),
+        baseline=next(iter(tables.values())).baseline,
     )
 
 

@@ -154,8 +154,9 @@ class _ColumnPair:
         """The columns ours, printed and difference under one heading."""
         column = replace(self.ours, group=self.ours.title)
         yield replace(column, title="ours")
-        yield replace(column, name=self.name(_PRINTED), title="printed", direction="none")
-        yield replace(column, name=self.name(_DIFFERENCE), title="diff.", direction="none")
+        beside = replace(column, direction="none", signature="")  # of what the paper computed
+        yield replace(beside, name=self.name(_PRINTED), title="printed")
+        yield replace(beside, name=self.name(_DIFFERENCE), title="diff.")
 
     def name(self, part: str) -> str:
         """The name of one of the columns beside ours."""

@@ -154,15 +154,24 @@ def require_rows(tables: Iterable[Sequence[SeedGroup]], names: Sequence[str]) ->
 
 
 def split_title(entry: str, is_known: Callable[[str], bool]) -> tuple[str, str]:
-    """Name and title of `NAME=TITLE`; without a title, or where all of it is a name, title ""."""
+    """Name and title of `NAME=TITLE`; without a title, or where all of it is a name, title "".
+
+    Both may hold an equals sign: the longest name that is known counts.
+    """
+    ends = [] if is_known(entry) else [end for end, sign in enumerate(entry) if sign == "="]
+    for end in reversed(ends):
+        if is_known(entry[:end].strip()):
+            return entry[:end].strip(), entry[end + 1 :].strip()
     name, equals, title = entry.rpartition("=")
-    if is_known(entry) or not equals or "]" in title:
+    if not ends or not equals or "]" in title:
         return entry.strip(), ""
     return name.strip(), title.strip()
 
 
 def rows_named(name: str, groups: Sequence[SeedGroup]) -> list[int]:
-    """The row of that label, else all of the system of that name."""
+    """The row of that label, else those but for case, else all of the system of that name."""
+    if exact := [row for row, group in enumerate(groups) if group.label == name.strip()]:
+        return exact
     name = name.strip().casefold()
     labelled = [row for row, group in enumerate(groups) if group.label.casefold() == name]
     return labelled or [row for row, group in enumerate(groups) if group.system.casefold() == name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from dialbench.records import Cell, Column, Row, Table
@@ -60,6 +61,8 @@ def _difference_cells(column: Column, compared: Mapping[str, Any]) -> dict[str, 
         cells["difference"] = Cell(difference, text=f"{difference:,.0f}".replace("-", MINUS))
     if p is not None and p < _LEAST_P:
         cells["p"] = Cell(p, text=f"≤{_LEAST_P}")
+    if interval:
+        cells["difference"] = replace(cells["difference"], interval=tuple(interval))
     text = ", ".join(f"{end:+.4f}".replace("-", MINUS) for end in interval or ())
     return cells | {"interval": Cell(text=f"[{text}]" if text else "")}
 

@@ -132,7 +132,7 @@ class Markup:
 def show(table: Table, notes: Notes = "full") -> ShownTable:
     """A table as texts, with these notes unless its layout says which."""
     notes = table.layout.notes or notes
-    left_out = {"full": [], "short": signatures(table), "none": table.notes}[notes]
+    left_out = {"full": [], "short": _on_signatures(table), "none": table.notes}[notes]
     shown = ShownTable(
         name=table.name,
         caption=clean(table.caption),
@@ -148,14 +148,22 @@ def show(table: Table, notes: Notes = "full") -> ShownTable:
 
 
 def _transposed(table: ShownTable) -> ShownTable:
-    """Metrics as rows, a rule above each family but the first; systems as columns."""
+    """Metrics as rows, a rule above each family but the first; systems as columns.
+
+    Where titles repeat, as under the names of several corpora, rows have the group's too.
+    """
+    repeat = len(set(table.titles)) < len(table.titles)
+    names = [
+        f"{group}: {title}" if repeat and group else title
+        for group, title in zip(table.groups, table.titles, strict=True)
+    ]
     rows = [
         ShownRow(
             title,
             tuple(row.cells[number] for row in table.rows),
             ruled=number > 0 and table.groups[number] != table.groups[number - 1],
         )
-        for number, title in enumerate(table.titles)
+        for number, title in enumerate(names)
     ]
     return dataclasses.replace(
         table,
@@ -174,6 +182,13 @@ def signatures(table: Table) -> list[str]:
         f"{c.title}: {c.signature}." for c in table.columns if c.signature and has_value(table, c)
     ]
     return [*notes, f"Computed by dialbench {__version__}."] if notes else []
+
+
+def _on_signatures(table: Table) -> list[str]:
+    """The notes of `signatures`, also where the table's own columns are titled otherwise."""
+    ends = tuple(f": {column.signature}." for column in table.columns if column.signature)
+    computed = signatures(table)[-1:]
+    return [note for note in table.notes if note in computed or note.endswith(ends)]
 
 
 def number(value: float | None, column: Column) -> str:
