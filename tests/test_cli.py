@@ -314,6 +314,11 @@ def test_papers_print_their_tables_in_every_format(command: Command) -> None:
         (("report", "--paper", "paraformer", "--table", "3"), "no suite makes table 3"),
         (("report", "/none", "--suite", "paraformer-1"), "/none: there are no results"),
         (("models", "--preset", "quik"), "Did you mean 'quick'?"),
+        (("papers", "--paper", "adand", "--json"), "--json: printed tables have no JSON"),
+        (
+            ("report", "--suite", "rl-1", "--paper", "adand", "--table", "1"),
+            "--suite: a suite is of a table already. Leave --paper and --table out",
+        ),
     ],
 )
 def test_a_mistake_with_suites_is_one_line(

@@ -87,6 +87,8 @@ class Sources:
                 hint="Name tables FILE.csv or FILE.tsv, or leave --column out.",
             )
         given = _given_texts(options)
+        # What is given line by line counts, whatever corpus is named.
+        self._by_corpus = options.corpus is not None and given is None
         self.systems = [self._source(*pair) for pair in named]
         if given is not None:
             self.systems = _with_texts(self.systems, given)
@@ -98,13 +100,12 @@ class Sources:
         def read() -> Iterable[ResponseLine]:
             return read_outputs(path, column) if isinstance(file, str | Path) else file
 
-        by_corpus = self._options.corpus is not None
         # A file is read again and again, so that nothing need be kept; standard input never is,
         # not even where a file is called "-".
-        if path != STDIN and path.is_file() and not (by_corpus and _is_bare(read())):
+        if path != STDIN and path.is_file() and not (self._by_corpus and _is_bare(read())):
             return Source(system, path, read)
         kept = list(read())
-        if by_corpus and _is_bare(kept):
+        if self._by_corpus and _is_bare(kept):
             return _of_corpus(system, kept, self._corpus(), path)
         return Source(system, path, lambda: kept)
 
@@ -177,9 +178,9 @@ def _with_texts(sources: Sequence[Source], given: Sequence[_Texts]) -> list[Sour
     for name in ("id", "dialogue_id"):
         bearing = [any(getattr(line, name) is not None for line in lines) for lines in systems]
         if True in bearing:
-            known = [{name: getattr(line, name)} for line in systems[bearing.index(True)]]
+            known = [getattr(line, name) for line in systems[bearing.index(True)]]
             systems = [
-                lines if bears else list(map(_replaced, lines, known))
+                lines if bears else _filled(lines, name, known)
                 for lines, bears in zip(systems, bearing, strict=True)
             ]
     return [
@@ -205,8 +206,9 @@ def _placed(
     ]
 
 
-def _replaced(line: ResponseLine, fields: Mapping[str, Any]) -> ResponseLine:
-    return dataclasses.replace(line, **fields)
+def _filled(lines: Sequence[ResponseLine], name: str, values: Sequence[Any]) -> list[ResponseLine]:
+    pairs = zip(lines, values, strict=True)
+    return [dataclasses.replace(line, **{name: value}) for line, value in pairs]
 
 
 def _of_corpus(system: str, lines: Sequence[ResponseLine], corpus: Corpus, path: Path) -> Source:

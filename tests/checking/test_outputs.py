@@ -268,3 +268,10 @@ def test_texts_of_other_runs_are_shown_here_and_published_only_where_that_is_all
         assert ("nay" in public) is is_public
         assert "compared with the runs of old runs" in public
         assert "--update" not in public
+
+
+def test_of_responses_that_differ_at_the_end_the_end_is_shown(entry: Make, snapshot: Snap) -> None:
+    long = "word " * 60
+    old, new = (entry(texts=("yes", "no", f"{long}{end}")) for end in ("", "at last"))
+    lines = terminal(compare(snapshot(old), snapshot(new)))
+    assert any("at last" in line for line in lines)

@@ -62,6 +62,14 @@ def test_a_file_without_ids_answers_the_examples_of_the_one_beside_it(tmp_path, 
             assert [example.dialogue_id for example in examples] == DIALOGUES
 
 
+def test_references_of_ones_own_need_not_be_of_the_corpus_that_is_named(tmp_path):
+    for name in ("responses.txt", "references.txt"):
+        (tmp_path / name).write_text("so it is\nno\n", encoding="utf-8")
+    given = {"references": [tmp_path / "references.txt"], "corpus": "demo"}
+    (report,) = score([tmp_path / "responses.txt"], metrics=["rouge-l"], **given)
+    assert (report["corpus"], report["metrics"]["rouge-l"]["n"]) == ("demo", 2)
+
+
 def test_responses_that_answer_no_example_of_the_corpus_are_counted(tmp_path):
     examples = list(load_corpus("demo").test)
     lines = [{"id": e.id, "response": "yes"} for e in examples] + [{"id": "?", "response": "no"}]

@@ -213,3 +213,20 @@ class TestRefused:
         server = serve(lambda number, body: (302, {"Location": "/other"}, ""))
         with pytest.raises(SystemFailed, match="not followed"):
             ask(server, MANY[:1])
+
+
+def test_what_comes_in_place_of_a_completion_is_told(serve, ask):
+    server = serve(lambda number, body: (200, {}, '{"error": {"message": "overloaded"}}'))
+    with pytest.raises(SystemFailed, match=r"no chat completion \(status 200: overloaded\)"):
+        ask(server, MANY[:1], attempts=1)
+
+
+def test_an_answer_need_not_name_a_model(serve, ask):
+    text = json.dumps({"model": None, "choices": [{"message": {"content": "hi"}}]})
+    server = serve(lambda number, body: (200, {}, text))
+    assert ask(server, MANY[:1], attempts=1) == ["hi"]
+
+
+def test_a_timeout_is_a_day_at_most():
+    with pytest.raises(ValueError, match="timeout must be at most 86400 seconds"):
+        EndpointConfig("http://localhost:1/v1", "m", timeout=1e10)
