@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dialbench.records import Decoding, Job, Result, Score
+from dialbench.records import Cell, Column, Decoding, Job, Result, Row, Score, Table
 from dialbench.reporting.tables.results import build
 
 SYSTEMS = (
@@ -42,6 +42,34 @@ METRICS = (
     "emb-extrema",
     "ue",
 )
+HOSTILE = [
+    "<script>alert(1)</script>",
+    r"\input{/etc/passwd}",
+    "a_b%$#&~^{}",
+    "a | b\nc\r\nd",
+    "=cmd()",
+    "+1",
+    "-1",
+    "@SUM(1)",
+    "*bold* _it_ `code` [link](x) ![i](y)",
+    '" onmouseover="x',
+    "[b]red[/b]",
+    "--- ,, '' `` ?` << >>",
+    "a\x00b\x1b[31m\u202ec",
+    "Ünïcode Łódź 中文 🙂",
+    "$x$ $$y$$ \\(z\\)",
+    "&lt;b&gt; &amp;",
+    "\\\\ [2pt] *",
+]
+PLAIN = (Column("m", "M"),)
+
+
+def table_of(labels=("a", "b"), *cells, columns=PLAIN, **more):
+    rows = [
+        Row(label, {c.name: (cells[i] if i < len(cells) else Cell(0.5)) for c in columns})
+        for i, label in enumerate(labels)
+    ]
+    return Table(more.pop("name", "t"), more.pop("caption", "C"), columns, tuple(rows), **more)
 
 
 def make_result(system: str = "a", scores: dict[str, Score] | None = None, **more: Any) -> Result:

@@ -26,36 +26,15 @@ from dialbench.scoring.table import score_report
 from dialbench.stats.folds import blocks, dialogue_numbers, groups
 from dialbench.stats.intervals import mean_interval
 
-SENTENCE = "tea is warm so we sit by the lake and hear a bird sing"
-WORDS = SENTENCE.split()
+from .conftest import PAIRS, WORDS, example, written
+
 TALLIED = (
     *("different", "dist-1", "dist-2", "dist-3", "ead-1", "ead-2"),
     *("bleu-1", "bleu-4", "sacrebleu-4", "bleu-coco-4"),
 )
 FREE = ("length", "dist-1", "dist-2", "mtld", "mattr", "mattr-4")
-
-
-def text(seed, length=7):
-    return " ".join(np.random.default_rng(seed).choice(WORDS, length))
-
-
-def example(i):
-    return Example(f"e{i}", f"d{i // 3}", (text(i + 500),), (text(i + 1000), text(i + 2000)))
-
-
-PAIRS = [(example(i), text(i, 3 + i % 6)) for i in range(90)]
 TRAIN = Split("train", [example(i) for i in range(60)])
 WORDS_OF_TRAIN = {w for e in TRAIN for turn in (*e.context, *e.references) for w in turn.split()}
-
-
-def written(path, pairs):
-    lines = [
-        {"id": e.id, "dialogue_id": e.dialogue_id, "context": e.context}
-        | {"references": e.references, "response": response}
-        for e, response in pairs
-    ]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    return path
 
 
 @pytest.fixture
@@ -428,112 +407,6 @@ def test_lines_without_any_id_are_dialogues_called_by_their_numbers(tmp_path):
         path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     one, other = score([bare, numbered], metrics=["length", "dist-1"])
     assert one["metrics"] == other["metrics"]
-
-
-class TestPaired:
-    def test_every_metric_with_its_test(self, tmp_path):
-        base = written(tmp_path / "base.jsonl", PAIRS)
-        longer = [(e, response + " and then some more") for e, response in PAIRS]
-        file = written(tmp_path / "longer.jsonl", longer)
-        (report,) = score([file], metrics=["length", "dist-1"], paired_with=base)
-        assert report["paired_with"] == "base"
-        length, dist = report["compared"]["length"], report["compared"]["dist-1"]
-        assert length["difference"]["value"] == pytest.approx(4.0)
-        assert length["p"] < 1e-6
-        assert length["superiority"]["value"] == 1.0
-        assert length["dialogues"] == dist["dialogues"] == 30
-        scores = [
-            score([path], metrics=["dist-1"])[0]["metrics"]["dist-1"] for path in (file, base)
-        ]
-        expected = scores[0]["value"] - scores[1]["value"]
-        assert dist["difference"]["value"] == pytest.approx(expected)
-        assert "randomisation" in dist["test"]
-        json.dumps(report, allow_nan=False)
-
-    def test_a_system_does_not_differ_from_itself(self, tmp_path):
-        base = written(tmp_path / "base.jsonl", PAIRS)
-        (report,) = score([base], metrics=["length", "dist-1"], paired_with=base)
-        for compared in report["compared"].values():
-            assert (compared["difference"]["value"], compared["p"]) == (0.0, 1.0)
-
-    def test_other_contexts_are_named(self, tmp_path):
-        file = written(tmp_path / "file.jsonl", PAIRS)
-        swapped = written(tmp_path / "swapped.jsonl", [*PAIRS[:5], *PAIRS[:4:-1]])
-        with pytest.raises(InputError, match=r"swapped\.jsonl:6: it answers another context"):
-            score([file], metrics=["length"], paired_with=swapped)
-        few = written(tmp_path / "few.jsonl", PAIRS[:7])
-        with pytest.raises(InputError, match=r"few\.jsonl: it has 7 responses where"):
-            score([file], metrics=["length"], paired_with=few)
-
-    def test_other_examples_are_named_where_contexts_do_not_tell(self, tmp_path):
-        def file(name, *lines):
-            path = tmp_path / f"{name}.jsonl"
-            path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-            return path
-
-        first, second = (
-            {"id": id, "references": [f"to {id}", "yes"], "response": f"by {id}"} for id in "ab"
-        )
-        ours = file("ours", first, second)
-        for name, lines, what in (
-            ("ids", (second, first), "1: its id is not that of"),
-            ("dialogues", (first, second | {"dialogue_id": "x"}), "2: its dialogue_id is not that"),
-            ("said", (first, second | {"references": ["no"]}), "2: its references are not those"),
-            ("fewer", (first, second | {"references": []}), "2: its references are not those of"),
-        ):
-            other = file(name, *lines)
-            with pytest.raises(InputError, match=rf"{name}\.jsonl:{what}.*jsonl:{what[0]}\. "):
-                score([ours], metrics=["length"], paired_with=other)
-        turned = [line | {"references": line["references"][::-1]} for line in (first, second)]
-        bare = [{"references": line["references"], "response": "so"} for line in turned]
-        for other in (file("turned", *turned), file("bare", *bare)):
-            score([ours], metrics=["length"], paired_with=other)
-
-    @pytest.mark.parametrize("metric", ["rouge-l", "bleu-2"])
-    def test_without_pairs_there_is_a_reason_and_no_p(self, command, tmp_path, metric):
-        file = written(tmp_path / "file.jsonl", PAIRS[:9])
-        blind = [(Example(e.id, e.dialogue_id, e.context, ()), r) for e, r in PAIRS[:9]]
-        base = written(tmp_path / "base.jsonl", blind)
-        expected = {
-            (file, base): f"no example has a reference in {base}",
-            (base, file): f"no example has a reference in {base}",
-            (base, base): "no example has a reference",
-        }
-        for (one, other), reason in expected.items():
-            (report,) = score([one], metrics=[metric, "length"], paired_with=other)
-            actual = report["compared"][metric]
-            assert (actual["difference"]["value"], actual["p"], actual["wilcoxon"]) == (None,) * 3
-            assert actual["reason"] == reason
-            assert "reason" not in report["compared"]["length"]
-        result = command("score", file, "--metrics", metric, "--paired-with", base).out
-        table = result[result.index("file less base") :]
-        (row,) = (line for line in table.splitlines() if line.startswith(("ROUGE-L ", "BLEU-2 ")))
-        assert row.split()[1:-1] == ["–"] * 6
-        assert f"{row.split()[0]}: no example has a reference in {base}" in table
-
-    def test_values_of_other_examples_are_no_pair(self, tmp_path):
-        texts = (("a b", "", "c"), ("", "a b", ""))
-        examples = [example(i) for i in range(3)]
-        ours, theirs = (
-            written(tmp_path / f"{n}.jsonl", list(zip(examples, side, strict=True)))
-            for n, side in enumerate(texts)
-        )
-        (report,) = score([ours], metrics=["intra-dist-1"], paired_with=theirs)
-        actual = report["compared"]["intra-dist-1"]
-        assert (actual["difference"], actual["p"]) == ({"value": 0.0, "interval": None}, None)
-        assert actual["reason"] == "too few parts of the set have a value in both, which tests need"
-
-    def test_a_metric_that_parts_of_a_set_do_not_have_says_why_there_is_no_test(
-        self, tmp_path, monkeypatch
-    ):
-        from dialbench.metrics.lexical import Mtld
-
-        monkeypatch.setattr(Mtld, "jackknife_values", lambda *a: np.full(len(a[-1]), math.nan))
-        base = written(tmp_path / "base.jsonl", PAIRS)
-        (report,) = score([base], metrics=["mtld"], paired_with=base)
-        actual = report["compared"]["mtld"]
-        assert (actual["difference"]["value"], actual["p"]) == (0.0, None)
-        assert "which tests need" in actual["reason"]
 
 
 def test_what_only_other_systems_need_changes_no_value_and_no_interval():
