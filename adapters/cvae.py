@@ -53,7 +53,8 @@ class LatentTransformerConfig(TransformerConfig):
         latent_hidden: size of the hidden layers of prior and posterior.
         kappa: the full weight of the KL, which is reached in the middle of `kl_annealing`.
         kl_annealing: updates over which the weight of the KL rises.
-        start: from a trained Transformer or from random weights.
+        start: from a trained Transformer, whose warm-up is then the only one, or from random
+            weights.
     """
 
     latent_hidden: int = 512  # PaRaFormer, section 4

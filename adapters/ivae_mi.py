@@ -306,7 +306,8 @@ class AlternatingTrainer(Trainer):
     def _learn_divergence(self, features: tuple[Tensor, Tensor], batch: Batch) -> None:
         # Encoders learn from the words alone.
         c, both = (feature.detach().to(self.parameters[0][0].dtype) for feature in features)
-        share = self.rate() / self.config.learning_rate  # warm-up and decay, of all three rates
+        # Warm-up and schedule are of all three rates; what falls every ten epochs is (a)'s alone.
+        share = super().rate() / self.config.learning_rate
         # (b) the networks of z: a smaller KL, as far as the critic sees it
         self._step_of(1, self.model.gap(c, both, batch), share * self.config.nets_rate)
         for _ in range(self.config.critic_steps):
@@ -327,7 +328,7 @@ class IVAEMI(WordAdapter, NeuralAdapter):
     """iVAE_MI."""
 
     name = "ivae-mi"
-    version = 2
+    version = 3
     card = Card(
         title="iVAE_MI",
         family="variational",

@@ -35,7 +35,7 @@ from dialbench.text.vocabulary import PAD
 
 from .blocks.embedding import WordAdapter, WordEmbedding, WordStart, WordTable
 from .blocks.hierarchical import ContextEncoder, Conversation
-from .blocks.latent import COLLAPSED
+from .blocks.latent import COLLAPSED, precise
 from .blocks.recurrent import StackedGRU
 
 
@@ -242,7 +242,8 @@ class LAEDModel(DialogueModel):
     def _autoencode(self, batch: Batch) -> Losses:
         auto = self.autoencoder
         logits = auto.of(batch)  # (B, M, K)
-        q = logits.softmax(-1)  # q(y | x), (B, M, K)
+        # Differences of logarithms near their least want more than bfloat16's 8 bits.
+        q = precise(logits).softmax(-1)  # q(y | x), (B, M, K)
         y = F.gumbel_softmax(logits)  # a sample of q(y | x), (B, M, K)
         tops, _ = auto.writer(auto.embedding(batch.inputs), auto.writer.begin(y))
         words = word_loss(tops, auto.writer.output, batch)
@@ -265,7 +266,7 @@ class LAEDModel(DialogueModel):
             expected = logits.softmax(-1) @ auto.embedding.weight
             # -sum log q(y_m | expected words)
             attribute = _nll(auto.recognise(expected, batch.target.ne(PAD)), y)
-        information = mutual_information(q.softmax(-1)) * len(batch)
+        information = mutual_information(precise(q).softmax(-1)) * len(batch)
         parts = {"policy": policy, "attribute": attribute, "information": information}
         # L_2 = NLL - 1/M sum log p(y_m | c) - 0.1/M sum log q(y_m | x~), means over the batch
         further = (policy + self.config.attribute_weight * attribute) / y.numel()
@@ -331,7 +332,7 @@ class LAED(WordAdapter, NeuralAdapter):
     """Latent actions from an autoencoder."""
 
     name = "laed"
-    version = 4
+    version = 5
     card = Card(
         title="LAED",
         family="variational",

@@ -54,6 +54,14 @@ class PaRaFormerConfig(TransformerConfig):
 
     positive: ClassVar[tuple[str, ...]] = ("behind_random", "redraw_updates")
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not any(randomized_layers(self.layout, self.layers, self.alt_first)):
+            raise ValueError(
+                f"layout={self.layout}, layers={self.layers} and alt_first={self.alt_first}"
+                " randomize no layer"
+            )
+
     def stds(self) -> tuple[float, float]:
         """Standard deviations of the self-attention and of the feed-forward draws."""
         raise NotImplementedError
@@ -74,6 +82,8 @@ class NormalConfig(PaRaFormerConfig):
     sigma_sa: float = 0.01
     sigma_ff: float = 0.05
 
+    not_negative: ClassVar[tuple[str, ...]] = ("sigma_sa", "sigma_ff")
+
     def stds(self) -> tuple[float, float]:
         """The two sigmas at this embedding."""
         scale = (_PAPER_EMBEDDING / self.embedding) ** 0.5
@@ -91,6 +101,8 @@ class KaimingConfig(PaRaFormerConfig):
     # PaRaFormer, section 4
     gamma_sa: float = 2.5
     gamma_ff: float = 1.5
+
+    not_negative: ClassVar[tuple[str, ...]] = ("gamma_sa", "gamma_ff")
 
     def stds(self) -> tuple[float, float]:
         """The two gammas over the root of the fan-in."""

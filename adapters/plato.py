@@ -25,7 +25,6 @@ from torch import Tensor, nn
 from dialbench.adapter import Card
 from dialbench.neural.data import Batch
 from dialbench.neural.decoding import decode
-from dialbench.neural.dropout import Dropout
 from dialbench.neural.model import DialogueModel, Losses, State, word_loss
 from dialbench.neural.randomness import uniforms
 from dialbench.records import Decoding
@@ -122,7 +121,6 @@ class PlatoModel(DialogueModel):
         self.roles = normal_table(ROLES, n, BESIDE_WORDS * std)
         self.norm = nn.LayerNorm(n)
         nn.init.constant_(self.norm.weight, config.embedding_gain)
-        self.dropout = Dropout(config.dropout)
         sizes = CausalSizes(config.layers, config.heads, n, words.positions, config.dropout)
         self.layers = nn.ModuleList(
             CausalLayer(sizes, config.norm, F.gelu) for _ in range(config.layers)

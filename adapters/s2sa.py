@@ -36,7 +36,8 @@ class S2SAConfig(Seq2SeqConfig):
 
     Attributes:
         optimiser: AdaDelta with the paper's halving and stopping, or Adam as other systems have
-            it (`warmup` and `patience` then count), which needs a smaller `learning_rate`.
+            it (`warmup`, `schedule` and `patience` then count), which needs a smaller
+            `learning_rate`.
         reads: the last turn alone, as in the paper, or all turns of the context, joined.
     """
 
@@ -82,8 +83,8 @@ def rises(curve: Sequence[Mapping[str, float]]) -> list[bool]:
 class AdaDeltaTrainer(Trainer):
     """AdaDelta, its rate halved whenever validation perplexity rises.
 
-    Training stops after two rises in a row; `warmup` and `patience` do not count. Both follow
-    from the curve, so a resumed training needs nothing else to go on as it would have.
+    Training stops after two rises in a row; `warmup`, `schedule` and `patience` do not count. Both
+    follow from the curve, so a resumed training needs nothing else to go on as it would have.
     """
 
     def __init__(

@@ -181,7 +181,7 @@ def rejections(of: World, names: Sequence[str], size: int, worlds: int) -> Itera
 
 
 def runs(worlds: int) -> Iterator[str]:
-    """Rows for 1 to 5 training runs of two systems, which differ little or much."""
+    """Rows for 1 to 5 training runs of two systems, whose runs differ little or much, or unlike."""
     generator = np.random.default_rng(2)
     shares = np.full(20, 0.05)
 
@@ -193,11 +193,12 @@ def runs(worlds: int) -> Iterator[str]:
         return [PseudoValues(float(each.mean()), each, shares) for each in parts]
 
     for counts in ((2, 1), (3, 1), (2, 2), (3, 2), (3, 3), (5, 5)):
-        for of_run in (0.0, 0.1, 0.3, 1.0):
+        for deviations in ((0.0, 0.0), (0.1, 0.1), (0.3, 0.3), (1.0, 1.0), (1.0, 0.1), (0.1, 1.0)):
             p, held, welch = [], 0, []
             for _ in range(worlds):
                 shared = generator.normal(size=20)
-                ours, base = (side(count, of_run, shared) for count in counts)
+                each = zip(counts, deviations, strict=True)
+                ours, base = (side(count, of_run, shared) for count, of_run in each)
                 p.append(difference_over_seeds(ours, base).p)
                 if min(counts) > 1:
                     values = ([run.value for run in runs] for runs in (ours, base))
@@ -205,14 +206,15 @@ def runs(worlds: int) -> Iterator[str]:
                 low, high = over_seeds(ours).interval or (0.0, 0.0)
                 held += low <= 0 <= high
             yield (
-                f"| {counts[0]}, {counts[1]} | {of_run:g} | {np.mean(np.array(p) < 0.05):.3f} "
-                f"| {np.mean(np.array(p) < 0.01):.3f} | {_share_below(welch)} "
+                f"| {counts[0]}, {counts[1]} | {deviations[0]:g}, {deviations[1]:g} "
+                f"| {np.mean(np.array(p) < 0.05):.3f} | {np.mean(np.array(p) < 0.01):.3f} "
+                f"| {_share_below(welch, 0.05)} | {_share_below(welch, 0.01)} "
                 f"| {held / worlds:.3f} |"
             )
 
 
-def _share_below(p: Sequence[float]) -> str:
-    return f"{np.mean(np.array(p) < 0.05):.3f}" if p else "-"
+def _share_below(p: Sequence[float], level: float) -> str:
+    return f"{np.mean(np.array(p) < level):.3f}" if p else "-"
 
 
 def few(worlds: int) -> Iterator[str]:
@@ -236,7 +238,8 @@ def few(worlds: int) -> Iterator[str]:
 HEADS = {
     "intervals": "| metric | size | drawn as | hold | ± | all above | all below | width | none |",
     "tests": "| metric | test | responses | p < 0.05 | p < 0.01 | uniform |",
-    "runs": "| runs | deviation of runs | p < 0.05 | p < 0.01 | Welch p < 0.05 | interval holds |",
+    "runs": "| runs | deviations of runs | p < 0.05 | p < 0.01 "
+    "| Welch p < 0.05 | p < 0.01 | interval holds |",
     "few": "| responses of the dialogues | correlation | p < 0.05 | p < 0.01 |",
 }
 

@@ -419,12 +419,16 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row: one system under one decoding; `cells` by column name."""
+    """A row: one system under one decoding; `cells` by column name.
+
+    A `summary` is of no system, but says something of the whole column.
+    """
 
     label: str
     cells: Mapping[str, Cell]
     ranked: bool = True
     status: str = "done"
+    summary: bool = False
 
 
 Notes = Literal["full", "short", "none"]

@@ -176,6 +176,32 @@ def test_mistakes(gpu: Any, tmp_path: Path) -> None:
         gpu.detached.State.of(tmp_path, ["--preset", "small"], None)
 
 
+@pytest.mark.parametrize(
+    ("asked", "begins"),
+    [
+        (["--models=unigram"], ["--models=unigram"]),
+        (["--suite", "rl-1"], ["--suite", "rl-1"]),
+        (["--data", "x"], ["--suite", "paraformer-1"]),
+    ],
+)
+def test_systems_may_be_named_in_either_form(
+    gpu: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: list[str], begins: list[str]
+) -> None:
+    seen: list[list[str]] = []
+
+    def refused(folder: Path, arguments: list[str], deadline: float) -> None:
+        seen.append(arguments)
+        raise SystemExit
+
+    monkeypatch.setattr(gpu.detached.State, "of", refused)
+    options = SimpleNamespace(
+        seconds=1.0, arguments=asked, work=tmp_path, device="cpu", jobs=1, deadline=1.0
+    )
+    with pytest.raises(SystemExit):
+        gpu.lease.train(options)
+    assert seen[0][: len(begins)] == begins
+
+
 def test_arguments_of_the_run_stand_behind_two_dashes(gpu: Any) -> None:
     texts = ["train", "--seconds", "5", "--", "--data", "x"]
     assert gpu.lease._divided(texts) == (["train", "--seconds", "5"], ["--data", "x"])

@@ -33,7 +33,7 @@ class Gaussian:
     @classmethod
     def of(cls, values: Tensor) -> Gaussian:
         """From (..., 2z): means, and log-variances, which are kept in [-10, 10]."""
-        mean, log_variance = _precise(values).chunk(2, -1)  # (..., z) each
+        mean, log_variance = precise(values).chunk(2, -1)  # (..., z) each
         return cls(mean, log_variance.clamp(-_LOG_VARIANCE, _LOG_VARIANCE))
 
     @classmethod
@@ -108,8 +108,8 @@ def two_layers(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
     return nn.Sequential(nn.Linear(inputs, hidden), nn.Tanh(), nn.Linear(hidden, outputs))
 
 
-def _precise(x: Tensor) -> Tensor:
-    # For exponentials, for which bfloat16 is too coarse.
+def precise(x: Tensor) -> Tensor:
+    """Of at least single precision, for exponentials: bfloat16 is too coarse."""
     return x if x.dtype == torch.float64 else x.float()
 
 
@@ -161,7 +161,7 @@ def bag_nll(logits: Tensor, target: Tensor) -> Tensor:
     Returns:
         (N, T).
     """
-    logs = _precise(logits).log_softmax(-1).gather(1, target)  # (N, T)
+    logs = precise(logits).log_softmax(-1).gather(1, target)  # (N, T)
     return -logs.masked_fill(target.eq(PAD), 0.0)
 
 

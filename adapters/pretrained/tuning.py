@@ -41,6 +41,7 @@ class TuningConfig(NeuralConfig):
     tuning_decay: float = 0.01
 
     positive: ClassVar[tuple[str, ...]] = ("tuning_rate", "tuning_epochs")
+    not_negative: ClassVar[tuple[str, ...]] = ("tuning_warmup", "tuning_decay")
 
     def __post_init__(self) -> None:
         super().__post_init__()

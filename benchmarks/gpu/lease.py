@@ -129,7 +129,8 @@ def train(arguments: argparse.Namespace) -> None:
     end = time.time() + arguments.seconds
     asked = arguments.arguments
     if asked or not (arguments.work / "lease.json").exists():
-        named = asked if "--suite" in asked or "--models" in asked else [*SUITE, *asked]
+        options = {argument.partition("=")[0] for argument in asked}
+        named = asked if options & {"--suite", "--models"} else [*SUITE, *asked]
         asked = [*named, "--device", arguments.device, "--jobs", str(arguments.jobs)]
     state = State.of(arguments.work, asked, arguments.deadline)
     _watch(state, end - _for_collecting(arguments.seconds))

@@ -51,10 +51,12 @@ def other_seeds(
         cells: how many cells are compared by this rule.
     """
     values: tuple[Values, Values] = (_mean(old), _mean(new))
-    before = [score.value for score in old if score.value is not None]
+    before, after = (_available(scores) for scores in (old, new))
     if {score.signature for score in old} != {score.signature for score in new}:
         return _change(metric, "signature", values, old[0], before)
-    limit = seed_tolerance(before, len(new), cells) if len(before) == len(old) else None
+    if (len(before) < len(old)) != (len(after) < len(new)):
+        return CellChange(metric, "seeds with a value", (len(before),), (len(after),))
+    limit = seed_tolerance(before, len(after), cells) if after else None
     if _nearly(*values, slack=limit or 0.0):
         return None
     return _change(metric, "value", values, old[0], before, limit)
@@ -87,9 +89,14 @@ def _deviation(old: ScoreFields, seeds: Sequence[float]) -> tuple[Deviation, flo
     return "interval", (high - low) / 2.0  # type: ignore[operator]
 
 
+def _available(scores: Sequence[ScoreFields]) -> list[float]:
+    return [score.value for score in scores if score.value is not None]
+
+
 def _mean(scores: Sequence[ScoreFields]) -> Values:
-    values = [score.value for score in scores if score.value is not None]
-    return (math.fsum(values) / len(values) if len(values) == len(scores) else None,)
+    """Over the seeds that have a value, as in tables."""
+    values = _available(scores)
+    return (math.fsum(values) / len(values) if values else None,)
 
 
 def _is_exact(metric: str) -> bool:

@@ -44,7 +44,7 @@ class CellChange:
     """
 
     metric: str
-    what: Literal["value", "responses counted", "interval", "signature"]
+    what: Literal["value", "responses counted", "interval", "signature", "seeds with a value"]
     old: tuple[float | None, ...]
     new: tuple[float | None, ...]
     deviations: float | None = None

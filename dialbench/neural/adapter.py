@@ -58,7 +58,8 @@ class NeuralConfig:
             0 for a pass over the training split.
         patience: epochs without a better validation loss before training stops.
         precision: of matrix products.
-        answer_batch: contexts answered at once; changes speed, not texts.
+        answer_batch: contexts answered at once; changes speed, not texts, but where each batch
+            draws weights of its own (`redraw_at_inference=per_batch`).
 
     Class attributes, to which every subclass adds its own:
         positive, not_negative: options that must be above 0, or at least 0.

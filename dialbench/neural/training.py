@@ -162,11 +162,8 @@ class Trainer:
             while self._should_continue() and not self.run.overdue:
                 self._epoch()
         if self.history.epoch and not self._best_is_unsaved:
-            weights, numbers = checkpoint.read(self._best_file)
+            weights, _ = checkpoint.read(self._best_file)
             checkpoint.restore(self.model, weights, self._best_file)
-            if numbers and numbers["epoch"] > self.history.epoch:
-                # Killed before the rest of that epoch was saved, and overdue since.
-                self.history = History(**numbers)
         self._check_deadline()
         if self.history.epoch:
             losses = shuffled_context_loss(self.model, self.valid, self.config, self.run)
@@ -270,8 +267,6 @@ class Trainer:
         self.run.progress.epoch(row)
         if loss < history.best_loss:
             history.best_loss, history.best_epoch = loss, number
-            if not self._ended_early:
-                checkpoint.write(self._best_file, self.model.state_dict(), vars(history))
         if not self._ended_early:
             self._save()
 
@@ -342,6 +337,16 @@ class Trainer:
         # Not the rates: they follow from the number of the update.
         tensors |= checkpoint.flatten("adam.", self.optimiser.state_dict()["state"])
         checkpoint.write(self._last_file, tensors, vars(self.history))
+        self._keep_best()
+
+    def _keep_best(self) -> None:
+        """Keeps the weights by themselves where no epoch before had better ones.
+
+        Behind what is needed to go on, so that they never are of an epoch of which nothing else is
+        known; after a kill between the two, resuming does it.
+        """
+        if self.history.best_epoch == self.history.epoch:
+            checkpoint.write(self._best_file, self.model.state_dict(), vars(self.history))
 
     def _resume(self) -> None:
         if not self._last_file.exists():
@@ -357,6 +362,8 @@ class Trainer:
         state["state"] = checkpoint.unflatten("adam.", tensors)
         self.optimiser.load_state_dict(state)
         self.history = History(**numbers)
+        if not self._best_file.exists() or checkpoint.read(self._best_file)[1] != numbers:
+            self._keep_best()
 
 
 def _require_finite(epoch: int, *losses: float) -> None:

@@ -60,13 +60,15 @@ def compare_results(ours: Sequence[Result], base: Sequence[Result]) -> dict[str,
         base: those of the system it is compared with.
 
     Returns:
-        What `compared` returns, for each metric that both have scores in.
+        What `compared` returns, for each metric that both have scores in; means are over the
+        training runs that have a value.
 
     Raises:
         InputError: a result is not finished, or they do not answer the same examples.
     """
     _require_comparable([*ours, *base])
-    names = [name for name in ours[0].scores if name in base[0].scores]
+    mine, theirs = (dict.fromkeys(n for r in side for n in r.scores) for side in (ours, base))
+    names = [name for name in mine if name in theirs]
     return {name: _difference(_Side.of(ours, name), _Side.of(base, name)) for name in names}
 
 

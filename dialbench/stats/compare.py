@@ -58,7 +58,7 @@ class Comparison:
             contexts in which both systems have a value.
         superiority: share of contexts on which its value is greater, ties half; where lower
             values are better, these are the contexts that it does worse on.
-        wilcoxon: p of the signed-rank test over dialogues.
+        wilcoxon: p of the signed-rank test over dialogues; None as `p`.
         needed: dialogues for which the t-test would find this difference at 5 % with a chance
             of 80 %; None also where one system lacks values that the other has.
     """
@@ -123,7 +123,8 @@ def compare(
     """
     test = difference_test(ours, base, formulas)
     # p of a difference of the other sign says nothing of this one.
-    p, name = (test.p, test.name) if test and not test.reversed else (None, "")
+    withheld = test is not None and test.reversed
+    p, name = (test.p, test.name) if test and not withheld else (None, "")
     one, other = ours[0], base[0]
     a, b, of = one.per_response, other.per_response, one.dialogues
     if max(len(ours), len(base)) > 1 or a is None or b is None or of is None:
@@ -137,7 +138,7 @@ def compare(
         len(np.unique(of[~np.isnan(a - b)])),
         standardised_difference(a, b, of, seed=seed),
         superiority(a, b, of),
-        wilcoxon(a, b, of),
+        None if withheld else wilcoxon(a, b, of),
         dialogues_needed(a, b, of) if same else None,
     )
 
@@ -212,12 +213,13 @@ def _by_jackknife(ours: Score, base: Score) -> Test | None:
 def _over_runs(ours: Sequence[Score], base: Sequence[Score]) -> Test | None:
     crossed = _jackknifed(ours, base)
     if crossed is not None and not math.isnan(crossed.variance):
-        return Test(crossed.p, f"t-test over {OVER_RUNS} and dialogues, both taken as random")
+        name = f"t-test over {OVER_RUNS} and dialogues, both taken as random"
+        single = min(len(ours), len(base)) == 1
+        return Test(crossed.p, f"{name}, one run as varying like the other's" if single else name)
     if min(len(ours), len(base)) < 2:
         return None
     p = welch_t(*([score.value for score in side] for side in (ours, base)))
-    test = Test(p, f"Welch's t-test over {OVER_RUNS}, conservative with two or three")
-    return None if math.isnan(p) else test
+    return None if math.isnan(p) else Test(p, f"Welch's t-test over {OVER_RUNS}")
 
 
 def _jackknifed(ours: Sequence[Score], base: Sequence[Score]) -> Crossed | None:

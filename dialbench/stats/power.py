@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 
 from numpy.typing import ArrayLike
-from scipy.stats import nct
+from scipy.integrate import quad
+from scipy.special import ndtr
+from scipy.stats import chi2, nct
 from scipy.stats import t as student
 
 from dialbench.stats.significance import mean_gap
@@ -23,7 +25,18 @@ def power(effect: float, dialogues: int, alpha: float = 0.05) -> float:
     """
     degrees, shift = dialogues - 1, effect * math.sqrt(dialogues)
     bound = student.isf(alpha / 2, degrees)
-    return float(nct.sf(bound, degrees, shift) + nct.cdf(-bound, degrees, shift))
+    found = float(nct.sf(bound, degrees, shift) + nct.cdf(-bound, degrees, shift))
+    # scipy's distribution is NaN in parts of its tails.
+    return found if 0 <= found <= 1 else _far_power(bound, degrees, abs(shift))
+
+
+def _far_power(bound: float, degrees: int, shift: float) -> float:
+    """As `power`, where the other sign is out of reach: over all deviations that may be found."""
+
+    def of(quantile: float) -> float:
+        return float(ndtr(shift - bound * math.sqrt(chi2.ppf(quantile, degrees) / degrees)))
+
+    return float(quad(of, 0, 1)[0])
 
 
 def dialogues_needed(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,31 +22,33 @@ from dialbench.stats.intervals import PseudoValues
 from dialbench.stats.rounding import deviations, gap
 
 _LEAST_LOG_P = -400.0
-_FEW_DEGREES = 2
-_LEAST_SHARE = 0.5
+
+
+class Chance(NamedTuple):
+    """What one source of chance brings to a variance, known from so many degrees of freedom."""
+
+    variance: float
+    degrees: float
 
 
 @dataclass(frozen=True)
 class Crossed:
-    """A mean over runs, or a difference of two, with a variance for both chances.
+    """A mean over runs, or a difference of two, with a variance for all chances.
 
-    Tests and intervals weight Student's quantiles with the degrees of freedom of either chance
-    by what it brings to the variance (Cochran and Cox 1950): with two or three runs one
-    distribution (Satterthwaite 1946) rejects too often where they happen to agree.
+    Tests and intervals weight the quantiles of Student's distributions by what each chance brings
+    to the variance (Cochran and Cox 1950). One distribution (Satterthwaite 1946) rejects too often
+    where two or three runs happen to agree, or one system varies more than the other.
 
     Attributes:
         value: as it is printed.
         variance: were other training runs and other dialogues drawn; NaN where there is no
             telling.
-        of_runs: the weight of the runs' quantile, in [0, 1].
-        run_degrees, group_degrees: of freedom of the two parts.
+        chances: where the variance comes from.
     """
 
     value: float
     variance: float
-    of_runs: float = 0.0
-    run_degrees: float = 1.0
-    group_degrees: float = 1.0
+    chances: tuple[Chance, ...] = ()
 
     @property
     def p(self) -> float:
@@ -54,9 +57,9 @@ class Crossed:
             return 1.0
         if not self.variance and self.value:
             # As `ClusteredMean.p`: so many groups that say the same are not endlessly many.
-            return math.pow(2.0, -self.group_degrees)
-        if not self.of_runs:
-            return two_sided(self.value, self.variance, self.group_degrees)
+            return math.pow(2.0, -self.chances[-1].degrees)
+        if len(self.chances) == 1:
+            return two_sided(self.value, self.variance, self.chances[0].degrees)
         # The level at which the interval ends at 0.
         reach = abs(self.value) / math.sqrt(self.variance)
         if reach > self._quantile(math.exp(_LEAST_LOG_P)):
@@ -74,8 +77,10 @@ class Crossed:
 
     def _quantile(self, p: float) -> float:
         """What |value| / deviation is to exceed for a two-sided p below this one."""
-        runs, groups = (-float(stdtrit(d, p / 2)) for d in (self.run_degrees, self.group_degrees))
-        return self.of_runs * runs + (1 - self.of_runs) * groups
+        total = math.fsum(chance.variance for chance in self.chances)
+        return -math.fsum(
+            variance / total * float(stdtrit(degrees, p / 2)) for variance, degrees in self.chances
+        )
 
 
 def over_seeds(runs: Sequence[PseudoValues]) -> Crossed:
@@ -86,17 +91,11 @@ def over_seeds(runs: Sequence[PseudoValues]) -> Crossed:
 def difference_over_seeds(ours: Sequence[PseudoValues], base: Sequence[PseudoValues]) -> Crossed:
     """The mean of a system's runs less that of another's, which answered the same contexts.
 
-    Runs of both are taken to vary equally, which two or three of each cannot tell; so a system
-    with one run is compared as if it varied as the other does. With two degrees of freedom or
-    fewer (two runs of each, three against one) runs that happen to agree are no evidence that
-    others would: their quantile weighs one half at least.
+    Either system varies from run to run as its own runs say. A system with one run, of which
+    nothing is known, is taken to vary as the other does, and the quantile is the runs' alone.
     """
     mine, theirs = (math.fsum(run.value for run in runs) / len(runs) for runs in (ours, base))
-    crossed = _crossed(float(gap(mine, theirs)), [ours, base], [1.0, -1.0])
-    varied = len(ours) + len(base) > 2 and crossed.variance > 0
-    if varied and crossed.run_degrees <= _FEW_DEGREES:
-        return replace(crossed, of_runs=max(crossed.of_runs, _LEAST_SHARE))
-    return crossed
+    return _crossed(float(gap(mine, theirs)), [ours, base], [1.0, -1.0])
 
 
 def _crossed(
@@ -107,7 +106,7 @@ def _crossed(
     The variance is that of the runs plus that of the groups less what both count, and never less
     than the larger one.
     """
-    parts = [np.stack([run.parts for run in runs]) for runs in systems]
+    parts = [np.stack([run.parts for run in runs]) for runs in systems]  # (runs, groups) each
     means = sum(sign * of.mean(axis=0) for sign, of in zip(signs, parts, strict=True))
     joint = sum(
         sign * np.mean([run.joint for run in runs], axis=0)
@@ -116,16 +115,56 @@ def _crossed(
     groups = PseudoValues(value, np.asarray(means), systems[0][0].shares, np.asarray(joint))
     if groups.degrees < FEWEST_DEGREES:
         return Crossed(value, math.nan)
-    degrees = sum(len(runs) - 1 for runs in systems)
-    if not degrees:
-        return Crossed(value, groups.variance, group_degrees=groups.degrees)
-    each = sum(1 / len(runs) for runs in systems)
-    by_runs = sum(_squares([run.value for run in runs]) for runs in systems) / degrees * each
-    both = sum(map(_interaction, parts)) / (degrees * (len(groups.parts) - 1))
-    both *= each / len(groups.parts)
+    of_groups = Chance(groups.variance, groups.degrees)
+    spreads = [_Spread.of(runs) for runs in systems if len(runs) > 1]
+    if len(spreads) < len(systems):  # of one run, which is taken to vary as those of the other do
+        each = sum(1 / len(runs) for runs in systems)
+        spreads = [replace(spread, share=each) for spread in spreads]
+    by_runs = sum(spread.chance.variance for spread in spreads)
+    if not by_runs:
+        return Crossed(value, groups.variance, (of_groups,))
+    both = sum(spread.both for spread in spreads)
     variance = max(by_runs + groups.variance - both, by_runs, groups.variance)
-    share = by_runs / (by_runs + groups.variance) if variance else 0.0
-    return Crossed(value, variance, share, degrees, groups.degrees)
+    chances = [spread.chance for spread in spreads]
+    if len(spreads) == len(systems):
+        chances.append(of_groups)
+    return Crossed(value, variance, tuple(chances))
+
+
+@dataclass(frozen=True)
+class _Spread:
+    """How the runs of a system vary.
+
+    Attributes:
+        run: variance of the value of a run.
+        interaction: the part of it that belongs to single groups of dialogues.
+        degrees: of freedom of both.
+        share: of a run in the mean.
+    """
+
+    run: float
+    interaction: float
+    degrees: int
+    share: float
+
+    @classmethod
+    def of(cls, runs: Sequence[PseudoValues]) -> _Spread:
+        """Of two runs or more."""
+        degrees, groups = len(runs) - 1, len(runs[0].parts)
+        parts = np.stack([run.parts for run in runs])
+        run = _squares([run.value for run in runs]) / degrees
+        interaction = _interaction(parts) / (degrees * (groups - 1)) / groups
+        return cls(run, interaction, degrees, 1 / len(runs))
+
+    @property
+    def chance(self) -> Chance:
+        """Of other runs, in the mean."""
+        return Chance(self.run * self.share, self.degrees)
+
+    @property
+    def both(self) -> float:
+        """What the variances of the runs and of the groups both count."""
+        return self.interaction * self.share
 
 
 def _squares(values: Sequence[float]) -> float:

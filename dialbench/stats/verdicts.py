@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
+from scipy.special import ndtri, stdtrit
 
-from dialbench.stats.clusters import ClusteredMean, Estimate, Interval
+from dialbench.stats.clusters import FEWEST_DEGREES, ClusteredMean, Estimate, Interval
 
 _Z = float(ndtri(0.975))
 
@@ -62,31 +62,36 @@ def by_item(judgements: ArrayLike) -> Verdicts:
     return _verdicts(np.where(low == high, low, 0.0), np.arange(len(table)))
 
 
-def wilson(share: float, n: float) -> Interval | None:
+def wilson(share: float, n: float, quantile: float = _Z) -> Interval | None:
     """95 % interval of a share of `n` independent observations (Wilson 1927), within [0, 1].
 
-    `n` need not be whole, for dependent observations that are worth fewer. None where it is 0.
+    `n` need not be whole, for dependent observations that are worth fewer; where it is an estimate,
+    `quantile` is Student's. None where `n` is 0.
     """
     if not n > 0:
         return None
-    centre = share + _Z**2 / (2 * n)
-    reach = _Z * np.sqrt(max(share * (1 - share), 0.0) / n + _Z**2 / (4 * n**2))
-    whole = 1 + _Z**2 / n
+    centre = share + quantile**2 / (2 * n)
+    reach = quantile * np.sqrt(max(share * (1 - share), 0.0) / n + quantile**2 / (4 * n**2))
+    whole = 1 + quantile**2 / n
     low, high = float((centre - reach) / whole), float((centre + reach) / whole)
     # The ends are exact where all or none were observed; rounding would put them beside it.
     return (0.0 if share == 0 else max(low, 0.0)), (1.0 if share == 1 else min(high, 1.0))
 
 
 def share_of(mean: ClusteredMean) -> Estimate:
-    """A share with Wilson's interval for as many judgements as would be as sure if independent."""
-    return Estimate(mean.mean, wilson(mean.mean, _effective_size(mean)))
+    """A share with Wilson's interval for as many judgements as would be as sure if independent.
 
-
-def _effective_size(mean: ClusteredMean) -> float:
-    """How many independent yes-or-no values would give the mean this variance."""
+    Where clusters hold several, how alike these are is an estimate: the interval has Student's
+    quantile then, and is None where clusters are too few or too unequal to tell (`FEWEST_DEGREES`).
+    """
+    independent = mean.clusters == mean.values
+    if not independent and mean.degrees < FEWEST_DEGREES:
+        return Estimate(mean.mean, None)
     if np.isnan(mean.variance) or not mean.variance:
-        return float(mean.clusters)
-    return mean.mean * (1 - mean.mean) / mean.variance
+        return Estimate(mean.mean, wilson(mean.mean, mean.clusters))
+    size = mean.mean * (1 - mean.mean) / mean.variance
+    quantile = _Z if independent else float(stdtrit(mean.degrees, 0.975))
+    return Estimate(mean.mean, wilson(mean.mean, size, quantile))
 
 
 def _checked(judgements: ArrayLike) -> NDArray[np.float64]:

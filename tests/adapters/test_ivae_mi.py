@@ -253,6 +253,18 @@ class TestSteps:
             rates.append(made.rate())
         assert rates == pytest.approx([1.0, 1.0, 0.6, 0.36])
 
+    def test_what_falls_every_ten_epochs_is_the_rate_of_the_words_alone(self, trainer, monkeypatch):
+        made = trainer(optimiser="sgd", warmup=0, schedule="constant", learning_rate=1.0)
+        taken: list[float] = []
+        monkeypatch.setattr(
+            AlternatingTrainer, "_step_of", lambda self, n, loss, rate: taken.append(rate)
+        )
+        made.model.train()
+        made.history.epoch = 25
+        made._update(torch.arange(8).numpy())
+        nets, critic = made.config.nets_rate, made.config.critic_rate
+        assert taken == pytest.approx([0.36, nets, *[critic] * made.config.critic_steps])
+
     @pytest.mark.parametrize("optimiser", ["sgd", "adam"])
     def test_a_resumed_training_run_ends_as_an_uninterrupted_one(
         self, build, eight, tmp_path, optimiser

@@ -158,6 +158,20 @@ class TestSpread:
         config = KaimingConfig(embedding=64, gamma_sa=2.0, gamma_ff=4.0)
         assert config.stds() == (0.25, 0.5)
 
+    @pytest.mark.parametrize(
+        "options", [{"layers": 1, "layout": "seq-1"}, {"layers": 1, "alt_first": "R"}]
+    )
+    def test_a_paraformer_has_a_random_layer(self, options):
+        with pytest.raises(ValueError, match=r"layers=1 and alt_first=\w randomize no layer"):
+            NormalConfig(**options)
+
+    @pytest.mark.parametrize("option", ["sigma_sa", "sigma_ff"])
+    def test_no_spread_is_negative(self, option):
+        with pytest.raises(ValueError, match=f"{option} must be at least 0"):
+            NormalConfig(**{option: -0.1})
+        with pytest.raises(ValueError, match="gamma_ff must be at least 0"):
+            KaimingConfig(gamma_ff=-0.1)
+
     @pytest.mark.parametrize("size", [48, 300])
     def test_sigma_is_worth_the_same_at_every_width(self, size):
         """A sum over n inputs is std_or_bounds as over the paper's 300."""
@@ -412,7 +426,8 @@ class TestInference:
 
     @pytest.mark.parametrize("when", ["per_context", "per_batch"])
     def test_without_a_random_map_nothing_is_drawn(self, ready, when):
-        model, batch = ready(f"paraformer-k[redraw_at_inference={when},layers=1,alt_first=R]")
+        nothing = "rlsa_encoder=no,rlsa_decoder=no,rlsa_cross=no,rlff_encoder=no"
+        model, batch = ready(f"rl-transformer[redraw_at_inference={when},{nothing}]")
         assert model.random.numbers == 0
         state = model.start(batch).keep(torch.tensor([3, 1]))
         logits, _ = model.step(torch.full((2,), 2), state)

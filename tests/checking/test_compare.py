@@ -290,6 +290,19 @@ def test_other_seeds_pass_within_the_spread_of_the_baselines(
         assert cell.tolerance == pytest.approx(spread(values, seeds, cells=2))
 
 
+def test_a_seed_without_a_value_hides_no_move_of_the_others(entry: Make, snapshot: Snap) -> None:
+    def seeds(numbers: range, *values: float | None) -> Any:
+        return snapshot(
+            *(entry(seed=s, scores={"dist-1": v}) for s, v in zip(numbers, values, strict=True))
+        )
+
+    old = seeds(range(1, 5), 0.1, 0.11, 0.12, None)
+    assert compare(old, seeds(range(11, 15), 0.1, 0.11, 0.12, None)).ok
+    assert only(compare(old, seeds(range(11, 15), 0.9, 0.9, 0.9, None))).what == "value"
+    gone = only(compare(old, seeds(range(11, 15), 0.1, 0.11, 0.12, 0.11)))
+    assert (gone.what, gone.old, gone.new) == ("seeds with a value", (3,), (4,))
+
+
 def test_what_does_not_vary_over_seeds_may_not_move(entry: Make, snapshot: Snap) -> None:
     old = [entry(seed=s, scores={"dist-1": 0.5}) for s in (1, 2)]
     assert compare(snapshot(*old), snapshot(entry(seed=3, scores={"dist-1": 0.5}))).ok

@@ -487,23 +487,26 @@ class TestDeadline:
         assert weights(fit(deadline=100.0, progress=warnings)) == weights(whole)
         assert not any("deadline" in text for text in warnings.texts)
 
-    def test_an_epoch_of_which_only_the_weights_were_kept(self, fit, after_updates, monkeypatch):
-        whole, save = fit("whole", batch_size=12), Trainer._save
+    @pytest.mark.parametrize("deadline", [100.0, None])
+    def test_after_a_kill_before_the_best_weights_were_kept(
+        self, fit, valid, run, after_updates, monkeypatch, deadline
+    ):
+        whole, keep = fit("whole", batch_size=12, epochs=3), Trainer._keep_best
 
         def killed(self):
             if self.history.epoch == 3:
                 raise Stop
-            save(self)
+            keep(self)
 
         with monkeypatch.context() as patched:
-            patched.setattr(Trainer, "_save", killed)
+            patched.setattr(Trainer, "_keep_best", killed)
             with pytest.raises(Stop):
-                fit(batch_size=12)
+                fit(batch_size=12, epochs=3)
         after_updates(0)
-        adapter = fit(deadline=100.0, batch_size=12)
-        assert [row["valid_loss"] for row in adapter.curve()] == [
-            row["valid_loss"] for row in whole.curve()[:3]
-        ]
+        adapter = fit(deadline=deadline, batch_size=12, epochs=3)
+        assert adapter.curve() == whole.curve()
+        assert adapter.facts()["best_epoch"] == 3
+        assert weights(adapter) == weights(whole)
 
     @pytest.mark.parametrize("number", [1, 5, 7])
     def test_without_it_training_goes_on_as_if_never_stopped(self, fit, after_updates, number):

@@ -72,7 +72,8 @@ def test_csv_has_a_line_a_cell_whatever_labels_hold():
     assert read_csv(text)[0]["system"] == "a b c d e"
 
 
-def test_csv_has_as_text_what_is_no_number():
+def test_csv_has_as_text_what_the_table_shows_in_place_of_the_number():
     cells = {"m": Cell(text="some words"), "n": Cell(0.5, text="a half")}
     table = Table("t", "C", (Column("m", "M"), Column("n", "N")), (Row("x", cells),))
-    assert [row["text"] for row in read_csv(render(table, "csv"))] == ["some words", ""]
+    rows = read_csv(render(table, "csv"))
+    assert [(row["value"], row["text"]) for row in rows] == [("", "some words"), ("0.5", "a half")]

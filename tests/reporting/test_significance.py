@@ -43,7 +43,12 @@ def test_the_lowest_is_best_where_less_is_better():
 
 
 def test_ties_are_all_best_and_compared_at_full_precision():
-    tied = {0: sample(0.5), 1: sample(0.5), 2: sample(0.5 - 1e-12), 3: sample(0.5 - 1e-12)}
+    tied = {
+        0: sample(0.5),
+        1: sample(0.1 + 0.4 + 1e-16),
+        2: sample(0.5 - 1e-9),
+        3: sample(0.5 - 1e-9),
+    }
     marks = mark(tied, HIGHER, Rules())
     assert (marks.best, marks.second) == ({0, 1}, {2, 3})
 

@@ -50,6 +50,14 @@ def test_values_are_kept_exactly(build_one):
     assert [row.cells["m"].best for row in table.rows] == [False, True]
 
 
+def test_a_mean_that_lacks_a_training_run_says_so(build_one, result, score):
+    missing = score(math.nan, reason="no reference")
+    seeds = [result("a", {"m": s}, seed=n) for n, s in enumerate((score(0.1), score(0.3), missing))]
+    table = build_one(*seeds, ("b", 0.5))
+    assert table.rows[0].cells["m"].value == pytest.approx(0.2)
+    assert notes_with(table, "of a: ") == ["m of a: the mean of 2 of 3 training runs."]
+
+
 def test_seeds_become_mean_and_sample_deviation(build_one, result, score):
     seeds = [result("a", {"m": score(v)}, seed=s) for s, v in ((3, 0.3), (1, 0.1), (2, 0.5))]
     table = build_one(*seeds)

@@ -92,6 +92,14 @@ def test_a_run_without_a_value_is_left_out(long, short):
     assert actual == compare_results([long], [short])["length"]
 
 
+def test_a_metric_that_the_first_run_lacks_is_compared(long, short):
+    scores = {name: score for name, score in long.scores.items() if name != "length"}
+    lacking = dataclasses.replace(long, scores=scores)
+    for runs in ([lacking, long], [long, lacking]):
+        actual = compare_results(runs, [short])
+        assert actual["length"] == compare_results([long], [short])["length"]
+
+
 def test_other_signatures_are_not_compared(long):
     other = result_of("short", TEXTS["short"], tokenizer="whitespace")
     actual = compare_results([long], [other])["length"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -28,7 +30,6 @@ def test_two_runs_and_eight_groups_by_hand():
     share = by_run / (by_run + by_group)
     assert actual.value == 3.0
     assert actual.variance == pytest.approx(by_run + by_group - cells)
-    assert actual.of_runs == pytest.approx(share)
     quantile = share * stats.t.ppf(0.975, 1) + (1 - share) * stats.t.ppf(0.975, 7)
     reach = quantile * np.sqrt(actual.variance)
     assert actual.interval == pytest.approx((3 - reach, 3 + reach))
@@ -47,14 +48,41 @@ def test_p_is_below_a_level_where_the_interval_of_that_level_leaves_0_out(counts
         assert (actual.p < 0.05) == (not low <= 0 <= high)
 
 
+def test_each_system_varies_as_its_own_runs_say():
+    # Run means 0 and 2 of ours, 9 three times of base; groups differ by 1 or -1 alike in all.
+    groups = np.array([1.0, -1.0] * 4)
+    ours, base = [run(groups + 0), run(groups + 2)], [run(9 + 0 * groups)] * 3
+    actual = difference_over_seeds(ours, base)
+    by_run, by_group = 2 / 2, (8 / 7) / 8
+    assert actual.value == -8.0
+    assert actual.variance == pytest.approx(by_run + by_group)
+    share = by_run / (by_run + by_group)
+    quantile = share * stats.t.ppf(0.975, 1) + (1 - share) * stats.t.ppf(0.975, 7)
+    low, high = actual.interval
+    assert (high - low) / 2 == pytest.approx(quantile * np.sqrt(by_run + by_group))
+
+
+def test_a_single_run_is_taken_to_vary_as_those_of_the_other():
+    groups = np.array([1.0, -1.0] * 4)
+    actual = difference_over_seeds([run(9 + 0 * groups)], [run(groups + 0), run(groups + 2)])
+    variance = 2 * (1 + 1 / 2) + (8 / 7) / 8
+    assert actual.variance == pytest.approx(variance)
+    low, high = actual.interval
+    assert (high - low) / 2 == pytest.approx(stats.t.ppf(0.975, 1) * np.sqrt(variance))
+
+
 def test_two_runs_that_happen_to_agree_are_no_evidence_that_others_would():
     a, b = rng(9).normal(size=(2, 20)) / 10
-    actual = difference_over_seeds([run(a + 1)], [run(b)] * 2)
-    assert actual.of_runs == 0.5
+    agreeing = [run(b), run(b + 1e-6)]
     # As for one run of each, where dialogues alone are random, nothing would be surer.
     assert stats.ttest_rel(a + 1, b).pvalue < 1e-6
-    assert actual.p > 0.01
-    assert difference_over_seeds([run(a + 1)] * 3, [run(b)] * 2).of_runs == 0
+    assert difference_over_seeds([run(a + 1)], agreeing).p > 0.01
+
+
+def test_what_is_the_same_in_every_run_leaves_the_chance_of_the_dialogues():
+    a, b = rng(9).normal(size=(2, 20))
+    actual = difference_over_seeds([run(a)] * 3, [run(b)])
+    assert actual.p == pytest.approx(stats.ttest_rel(a, b).pvalue)
 
 
 def test_one_run_leaves_the_chance_of_the_dialogues():
@@ -106,14 +134,22 @@ def test_coverage_over_other_runs_and_other_dialogues(count, of_run):
     assert 551 <= held <= 592
 
 
-@pytest.mark.parametrize("counts", [(2, 1), (3, 1), (2, 2), (3, 2), (3, 3), (5, 5)])
-@pytest.mark.parametrize("of_run", [0.0, 0.1, 0.5])
+SEVERAL = [(2, 2), (3, 2), (3, 3), (5, 5)]
+ALIKE, UNLIKE = [(0.0, 0.0), (0.1, 0.1), (0.5, 0.5)], [(0.5, 0.05), (0.05, 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("counts", "of_run"),
+    # A single run is taken to vary as those of the other system do.
+    [*product([(2, 1), (3, 1), *SEVERAL], ALIKE), *product(SEVERAL, UNLIKE)],
+)
 def test_equal_systems_are_called_different_no_more_often_than_said(counts, of_run):
     generator = rng(4)
     p, trials = [], 600
     for _ in range(trials):
         shared = generator.normal(size=20)
-        sides = (runs(generator, count, of_run, shared) for count in counts)
+        each = zip(counts, of_run, strict=True)
+        sides = (runs(generator, count, of_run, shared) for count, of_run in each)
         p.append(difference_over_seeds(*sides).p)
     # 30 and 6 expected; more than 48 and 15 with p < 0.001. Few runs make it conservative.
     assert np.sum(np.array(p) < 0.05) <= 48

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from dialbench.stats.verdicts import by_item, by_judgement, wilson
 
@@ -50,7 +51,9 @@ def test_one_verdict_an_item_has_the_plain_wilson_interval_nearly():
 def test_equal_judgements_of_five_raters_are_worth_one():
     judgements = np.random.default_rng(0).integers(-1, 2, size=(80, 1))
     one, five = by_judgement(judgements), by_judgement(np.repeat(judgements, 5, axis=1))
-    assert five.win.interval == pytest.approx(one.win.interval)
+    # How alike raters are is not known beforehand: Student's quantile for the normal one.
+    assert five.win.interval == pytest.approx(wilson(one.win.value, 79, stats.t.ppf(0.975, 79)))
+    assert one.win.interval == pytest.approx(wilson(one.win.value, 79))
     assert five.verdicts == 5 * one.verdicts
 
 
@@ -74,6 +77,14 @@ def test_what_is_no_judgement_is_refused(judgements, reason):
         by_judgement(judgements)
     with pytest.raises(ValueError, match=reason):
         by_item(judgements)
+
+
+@pytest.mark.parametrize("items", [2, 7])
+def test_a_few_items_of_several_judgements_say_nothing_of_others(items):
+    actual = by_judgement(np.random.default_rng(2).integers(-1, 2, size=(items, 9)))
+    assert np.isfinite(actual.win.value)
+    assert actual.win.interval is None
+    assert by_item(np.ones((items, 1))).win.interval is not None
 
 
 def test_coverage_with_five_raters_who_see_the_same():

@@ -55,7 +55,7 @@ def _fields(table: Table, row: Row, column: Column, cell: Cell) -> list[str]:
         *map(_number, (cell.value, cell.deviation, low, high)),
         *map(_flag, (cell.best, cell.second, cell.significant)),
         _text(cell.reason),
-        _text(cell.text if cell.value is None else ""),
+        _text(cell.text),
     ]
 
 

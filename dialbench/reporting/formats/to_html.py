@@ -73,7 +73,7 @@ def _head(table: ShownTable) -> list[str]:
 
 
 def _row(row: ShownRow) -> str:
-    kind = ' class="ruled"' if row.ruled else ""
+    kind = (' class="ruled"' if row.ruled else "") + (" data-summary" if row.summary else "")
     cells = "".join(map(_cell, row.cells))
     return f'<tr{kind}><th scope="row">{escape(row.label)}</th>{cells}</tr>'
 

@@ -47,7 +47,7 @@ function startSystems() {
   find("#none").addEventListener("click", () => choose(() => false));
 }
 
-const tableRows = () => all("#tables table.dialbench tbody tr");
+const tableRows = () => all("#tables table.dialbench tbody tr:not([data-summary])");
 const labelOf = (row) => row.cells[0].textContent;
 
 function addSystems(labels) {
@@ -265,7 +265,16 @@ function card(number, systems, query) {
   const rows = sameResponses(systems, number).map((group) => responseRow(group, number, query));
   const table = make("table", "", make("thead", "", head), make("tbody", "", ...rows));
   return make("section", "conversation", make("h3", "", testSet.ids[number]),
-    make("ol", "turns", ...turns), ...references, make("div", "wide", table));
+    make("ol", "turns", ...turns), ...references, scrolling(table, `Responses to ${testSet.ids[number]}`));
+}
+
+// A wide table scrolls within its box, also by keys.
+function scrolling(table, name) {
+  const box = make("div", "wide", table);
+  box.tabIndex = 0;
+  box.setAttribute("role", "region");
+  box.setAttribute("aria-label", name);
+  return box;
 }
 
 function column(title) {

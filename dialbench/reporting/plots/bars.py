@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def bars(table: Table) -> dict[str, Figure]:
-    """One bar chart per metric, with 95 % intervals, or deviations where seeds were averaged.
+    """One bar chart per metric, with 95 % intervals where there are any.
 
     Returns:
         Figures by file stem `TABLE-METRIC`; a metric without any value has none.

@@ -35,7 +35,7 @@ _BETTER = {"higher": " ↑", "lower": " ↓", "none": ""}
 
 
 def overview(table: Table) -> Figure | None:
-    """Values with 95 % intervals, or deviations where seeds were averaged.
+    """Values with 95 % intervals where there are any.
 
     The best of a column is filled in another colour, systems that are not ranked are hollow.
 

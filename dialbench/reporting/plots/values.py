@@ -13,8 +13,6 @@ from dialbench.records import Cell, Column, Table
 from dialbench.reporting.tables.text_table import scale
 from dialbench.text.cleaning import clean
 
-_INTERVAL = "95 % interval"
-_DEVIATION = "± standard deviation over seeds"
 _LONGEST_LABEL = 36
 _PANEL_WIDTH = 22  # letters
 
@@ -25,21 +23,17 @@ def has_value(cell: Cell) -> bool:
 
 
 def value_and_ends(cell: Cell, column: Column) -> tuple[float, float, float]:
-    """Value and the ends of its whiskers, in the unit of the axis."""
+    """Value and the ends of its interval, in the unit of the axis; the value where it has none."""
     value = math.nan if cell.value is None else cell.value
-    low, high = _whiskers(cell, value)
+    low, high = cell.interval or (value, value)
     unit = scale(column)
     return unit * value, unit * min(low, value), unit * max(high, value)
 
 
 def whisker_note(cells: Sequence[Cell]) -> str:
     """The caption of the whiskers; "" where there are none."""
-    kinds = []
-    if any(cell.interval is not None for cell in cells):
-        kinds.append(_INTERVAL)
-    if any(cell.interval is None and cell.deviation is not None for cell in cells):
-        kinds.append(_DEVIATION)
-    return f"whiskers: {' or '.join(kinds)}" if kinds else ""
+    there = any(cell.interval is not None for cell in cells)
+    return "whiskers: 95 % interval" if there else ""
 
 
 def column_called(table: Table, name: str) -> Column:
@@ -70,10 +64,3 @@ def shortened(label: str) -> str:
 def panel_title(label: str) -> str:
     """A label on as many lines as it takes above a small panel."""
     return textwrap.fill(shortened(label), _PANEL_WIDTH)
-
-
-def _whiskers(cell: Cell, value: float) -> tuple[float, float]:
-    if cell.interval is not None:
-        return cell.interval
-    deviation = cell.deviation or 0.0
-    return value - deviation, value + deviation

@@ -179,20 +179,21 @@ def _unfinished(groups: Sequence[SeedGroup]) -> Iterator[str]:
 
 
 def _missing_values(table: Table) -> Iterator[str]:
-    """Every reason for a dash in a finished row, with its metrics and rows."""
+    """Every reason for a dash or a part of a mean in finished rows, with its metrics and rows."""
     finished = [row for row in table.rows if row.status == "done"]
-    titles: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    titles: dict[tuple[bool, str, tuple[str, ...]], list[str]] = {}
     for column in table.columns:
-        labels: dict[str, list[str]] = {}
+        labels: dict[tuple[bool, str], list[str]] = {}
         for row in finished:
-            if reason := row.cells[column.name].reason:
-                labels.setdefault(reason, []).append(row.label)
-        for reason, without in labels.items():
-            whole = len(without) == len(finished)
-            titles.setdefault((reason, () if whole else tuple(without)), []).append(column.title)
-    for (reason, row_labels), names in titles.items():
-        systems = f" of {', '.join(row_labels)}" if row_labels else ""
-        yield _sentence(f"Not available: {', '.join(names)}{systems} ({reason})")
+            cell = row.cells[column.name]
+            if cell.reason:
+                labels.setdefault((cell.value is None, cell.reason), []).append(row.label)
+        for reason, with_it in labels.items():
+            whole = len(with_it) == len(finished)
+            titles.setdefault((*reason, () if whole else tuple(with_it)), []).append(column.title)
+    for (missing, why, row_labels), names in titles.items():
+        what = ", ".join(names) + (f" of {', '.join(row_labels)}" if row_labels else "")
+        yield _sentence(f"Not available: {what} ({why})" if missing else f"{what}: {why}")
 
 
 def _warnings(groups: Sequence[SeedGroup]) -> Iterator[str]:

@@ -271,8 +271,8 @@ def _agreement_rows(rows: Sequence[_RowPair], column_pairs: Sequence[_ColumnPair
         tau[name] = _tau(pairs)
         same, count = reproduced_stars(pairs, column_pair.ours.direction)
         stars[name] = Cell(same / count, text=f"{same} of {count}") if count else Cell()
-    yield Row(TAU, tau, ranked=False)
-    yield Row(STARS, stars, ranked=False)
+    yield Row(TAU, tau, ranked=False, summary=True)
+    yield Row(STARS, stars, ranked=False, summary=True)
 
 
 def _tau(pairs: Sequence[Pair]) -> Cell:

@@ -137,7 +137,13 @@ class _SignatureColumn:
             best=row in marks.best,
             second=row in marks.second,
             significant=row in marks.significant,
+            reason=self._partial_reason(group, len(scores)),
         )
+
+    def _partial_reason(self, group: SeedGroup, count: int) -> str:
+        """What is to be known of a mean that lacks training runs."""
+        runs = len(group.done)
+        return "" if count == runs else f"the mean of {count} of {runs} training runs"
 
     def _missing_reason(self, group: SeedGroup) -> str:
         if group.status != "done":

@@ -16,6 +16,7 @@ from dialbench.reporting.options import Correction, ReportOptions
 from dialbench.stats.clusters import Interval
 from dialbench.stats.compare import Test, difference_test, pseudo_values
 from dialbench.stats.intervals import UNBOUNDED, Bounds
+from dialbench.stats.rounding import deviations, gap
 from dialbench.stats.seeds import over_seeds
 from dialbench.stats.significance import holm
 
@@ -82,7 +83,8 @@ class Sample:
         """Sample standard deviation over training runs; None for one."""
         if len(self.scores) < 2:
             return None
-        return float(np.std([score.value for score in self.scores], ddof=1))
+        residuals = deviations(np.array([score.value for score in self.scores]))
+        return float(np.sqrt((residuals**2).sum() / (len(residuals) - 1)))
 
     def interval(self, bounds: Bounds = UNBOUNDED) -> Interval | None:
         """95 % interval of the value: over other dialogues, and other runs where there are some.
@@ -180,4 +182,4 @@ def _least_different(sample: Sample, others: Sequence[Sample]) -> Test | None:
 
 def _top(values: Mapping[int, float]) -> frozenset[int]:
     highest = max(values.values(), default=math.nan)
-    return frozenset(row for row, value in values.items() if value == highest)
+    return frozenset(row for row, value in values.items() if not gap(value, highest))

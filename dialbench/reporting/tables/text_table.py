@@ -42,11 +42,15 @@ class ShownCell:
 
 @dataclass(frozen=True, slots=True)
 class ShownRow:
-    """A row; a rule is drawn above a `ruled` one, the first of those that do not compete."""
+    """A row; a rule is drawn above a `ruled` one, the first of those that do not compete.
+
+    A `summary` is of no system.
+    """
 
     label: str
     cells: tuple[ShownCell, ...]
     ruled: bool = False
+    summary: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +255,8 @@ def _rows(table: Table) -> Iterator[ShownRow]:
     for row in table.rows:
         label = clean(row.label) if row.status == "done" else f"{clean(row.label)} ({row.status})"
         cells = (_cell(row.cells.get(c.name, Cell()), c) for c in table.columns)
-        yield ShownRow(label, tuple(cells), ruled=above_ranked and not row.ranked)
+        ruled = above_ranked and not row.ranked
+        yield ShownRow(label, tuple(cells), ruled, row.summary)
         above_ranked = row.ranked
 
 
