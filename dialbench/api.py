@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,14 +57,19 @@ def run(
         TypeError: there is no option of a name in `options`.
     """
     asked, chosen, how = sort_options(options, Request, ScoringOptions, RunOptions)
+    for values, name in ((asked, "plugins"), (how, "tracker")):
+        if name in values:
+            values[name] = tuple(_several(values[name]))
+    if "preset" in asked:
+        asked["preset"] = str(asked["preset"])
     if models is not None:
         asked["models"], plugins = _systems(_several(models))
         asked["plugins"] = (*asked.get("plugins", ()), *plugins)
         _require_one_process(plugins, how.get("jobs", 1))
     if corpus is not None:
-        asked["corpora"] = ",".join(map(str, _several(corpus)))
+        asked["corpora"] = ",".join(_listed(_several(corpus), "corpus"))
     if "decodings" in asked:
-        asked["decodings"] = ",".join(_several(asked["decodings"]))
+        asked["decodings"] = ",".join(map(str, _several(asked["decodings"])))
     if asked.get("seeds") is not None:
         asked["seeds"] = tuple(_several(asked["seeds"]))
     if suite is not None:
@@ -72,7 +77,7 @@ def run(
     else:
         request = Request(**asked)
     scoring = ScoringOptions(**request.scoring | chosen)
-    return bench.run(request, out=out, scoring=scoring, formats=formats, **how)
+    return bench.run(request, out=out, scoring=scoring, formats=_several(formats), **how)
 
 
 def score(
@@ -154,7 +159,18 @@ def _only_row(results: Results, where: str) -> SeedGroup:
 
 
 def _several(value: Any) -> list[Any]:
-    return [value] if isinstance(value, int | str | Path | type) else list(value)
+    return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
+
+
+def _listed(values: Iterable[Any], where: str) -> Iterator[str]:
+    """Names and paths as they stand in a list with commas."""
+    for value in values:
+        text = str(value)
+        special = set(",[]") if where == "models" else {","}
+        if isinstance(value, Path) and (special & set(text) or text != text.strip()):
+            what = f"its name cannot stand in a list: {text!r}"
+            raise InputError(what, where=where, hint="Rename it.")
+        yield text
 
 
 def _systems(models: Iterable[Any]) -> tuple[str, tuple[Plugin, ...]]:
@@ -172,7 +188,8 @@ def _systems(models: Iterable[Any]) -> tuple[str, tuple[Plugin, ...]]:
             plugins.append(Path(model))
             names += [adapter.name for adapter in adapters_of(Path(model))]
         else:
-            names.append(f"file[path={model}]" if isinstance(model, Path) else model)
+            (text,) = _listed([model], "models")
+            names.append(f"file[path={text}]" if isinstance(model, Path) else text)
     return ",".join(names), tuple(plugins)
 
 

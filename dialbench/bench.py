@@ -53,6 +53,7 @@ def run(
         TypeError: there is no option of a name in `options`.
     """
     request, chosen = request or Request(), RunOptions(**options)
+    shown = ReportOptions(formats)
     until = None if chosen.deadline is None else time.time() + chosen.deadline
     trackers = find_trackers(chosen.tracker)
     plan = Plan.of(request)
@@ -77,14 +78,10 @@ def run(
         else:
             processes.run(pending, worker, request, jobs)
         for scorer in scorers:
-            scorer.score(plan)
+            scorer.score(plan, lambda job: display.results(store.results(None, [job])))
         results = store.results(None, [task.job for task in plan.tasks])
-        done_now = {task.job.fingerprint for task in pending}
-        display.results([result for result in results if result.job.fingerprint in done_now])
         with board.job("report") as progress:
-            tables, files = _report(
-                plan, request, store, results, scorers, ReportOptions(formats), progress
-            )
+            tables, files = _report(plan, request, store, results, scorers, shown, progress)
     return Results(tuple(results), tuple(tables), tuple(files), plan.skipped)
 
 

@@ -22,6 +22,7 @@ from dialbench.errors import InputError, UnknownName, first_line
 from dialbench.extras import explain_import_error
 from dialbench.files.atomic import new_folder
 from dialbench.files.checksum import sha256_of
+from dialbench.foreign import streams_kept
 from dialbench.options import (
     check_option_value,
     parse_options,
@@ -41,12 +42,17 @@ class System:
     """A system as the user named it: the adapter class and its options.
 
     `name` is canonical: options in the order of the config's fields, defaults left in only
-    where the user wrote them.
+    where the user wrote them, and without those that change nothing but speed.
     """
 
     name: str
     adapter: type[Adapter]
     options: Mapping[str, Any]
+
+    @property
+    def speed(self) -> dict[str, Any]:
+        """The options that change nothing but speed."""
+        return {k: v for k, v in self.options.items() if k in self.adapter.speed_options}
 
     def base(self, settings: Mapping[str, Any]) -> System | None:
         """The system that this one starts from under `settings`, or None.
@@ -214,8 +220,8 @@ class Registry:
             )
         adapter = self.get(match[1], where=where)
         options = parse_options(adapter.Config, match[2] or "", where=f"{where} {match[1]}")
-        name = match[1] + write_options(options)
-        system = System(name, adapter, options)
+        named = {k: v for k, v in options.items() if k not in adapter.speed_options}
+        system = System(match[1] + write_options(named), adapter, options)
         system.config({})
         return system
 
@@ -289,7 +295,8 @@ def adapters_of(path: Path) -> list[type[Adapter]]:
         InputError: the file cannot be loaded, or holds none.
     """
     try:
-        adapters = list(_subclasses_in(path))
+        with streams_kept():
+            adapters = list(_subclasses_in(path))
         if not adapters:
             raise TypeError("it defines no Adapter subclass with a name")
         for adapter in adapters:

@@ -138,6 +138,17 @@ class TestRun:
             ({"samples": 0}, "^samples: 0 is below 1"),
             ({"jobs": 0}, "^jobs: 0 is below 1"),
             ({"overwrite": "maybe"}, "^overwrite: unknown value 'maybe'. Known: always"),
+            ({"jobs": "2"}, "^jobs: '2' is no number. Give a number"),
+            ({"deadline": "60"}, "^deadline: '60' is no number"),
+            ({"progress": "loud"}, "^progress: unknown value 'loud'"),
+            ({"tracker": "none"}, "^tracker: unknown tracker 'none'"),
+            ({"plugins": "none.py"}, r"^plugins: none.py cannot be loaded"),
+            ({"preset": Path("none.toml")}, "^preset: "),
+            ({"formats": "nd"}, "^formats: unknown format 'nd'"),
+            (
+                {"corpus": Path("a,b.jsonl")},
+                "^corpus: its name cannot stand in a list: 'a,b.jsonl'",
+            ),
         ],
     )
     def test_a_value_that_the_command_line_would_refuse_is_refused(

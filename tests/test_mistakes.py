@@ -270,18 +270,40 @@ def test_file_names_that_are_no_utf_8(command: Command, tmp_path: Path) -> None:
     assert command("check", out, *baseline).code == 0
 
 
-def test_code_that_asks_to_exit_does_not_end_a_run_as_if_it_were_done(
-    command: Command, tmp_path: Path
+@pytest.mark.parametrize(
+    ("hook", "arguments"),
+    [("title", "config"), ("inspect", "config, contexts, data"), ("supports", "decoding")],
+)
+@pytest.mark.parametrize("error", ["SystemExit(0)", "RuntimeError('no')"])
+def test_code_that_fails_before_anything_is_run_is_named(
+    command: Command, tmp_path: Path, hook: str, arguments: str, error: str
 ) -> None:
     plugin = tmp_path / "plugin.py"
     plugin.write_text(
-        "from dialbench.adapter import Adapter\nclass Exits(Adapter):\n    name = 'exits'\n"
-        "    @classmethod\n    def title(cls, config):\n        raise SystemExit(0)\n"
+        "from dialbench.adapter import Adapter\nprint('imported')\n"
+        "class Fails(Adapter):\n    name = 'fails'\n"
+        f"    @classmethod\n    def {hook}(cls, {arguments}):\n        raise {error}\n"
     )
     out = ("--out", tmp_path / "runs", "--progress", "none", "--jobs", 1)
-    result = command("run", "--plugin", plugin, "--models", "exits", *out, *QUICK)
-    assert result.code == 2
-    assert result.err == "Error: the code of a system or a library asked to exit (0)\n"
+    result = command("run", "--plugin", plugin, "--models", "fails", *out, *QUICK)
+    assert (result.code, result.out) == (2, "")
+    kind, text = error.removesuffix(")").replace("'", "").split("(")
+    assert f"--models: fails: its {hook} raised {kind}: {text}. Mend it, or leave" in result.err
+
+
+def test_what_a_system_prints_stands_on_the_error_stream(command: Command, tmp_path: Path) -> None:
+    plugin = tmp_path / "plugin.py"
+    plugin.write_text(
+        "import sys\nfrom dialbench.adapter import Adapter\nclass Prints(Adapter):\n"
+        "    name = 'prints'\n    def respond(self, contexts, decoding, run):\n"
+        "        print('said')\n        sys.stdout = None\n        return ['x'] * len(contexts)\n"
+    )
+    out = ("--out", tmp_path / "runs", "--progress", "none", "--jobs", 1, "--metrics", "length")
+    result = command("run", "--plugin", plugin, "--models", "prints", *out, *QUICK)
+    assert result.code == 0
+    assert "said" in result.err
+    assert "said" not in result.out
+    assert "Automatic evaluation on demo" in result.out
 
 
 def test_a_corpus_without_a_suite_is_no_selection(command: Command, tmp_path: Path) -> None:

@@ -155,7 +155,7 @@ class _Reader:
         return True
 
     def _item(self, line: _Line, name: str, where: str) -> Item:
-        id = name if line.id is None else str(line.id)
+        id = self._unclaimed(name) if line.id is None else str(line.id)
         self._claim_id(id, where)
         if line.turns is not None:
             turns = self.contents.strip_turns(line.turns)
@@ -172,6 +172,12 @@ class _Reader:
             )
         dialogue_id = id if line.dialogue_id is None else str(line.dialogue_id)
         return Example(id, dialogue_id, context, references)
+
+    def _unclaimed(self, id: str) -> str:
+        """The id of a line that gives none, which an earlier line may have given itself."""
+        while id in self._lines_of_ids:
+            id += "*"
+        return id
 
     def _claim_id(self, id: str, where: str) -> None:
         first = self._lines_of_ids.setdefault(id, where)

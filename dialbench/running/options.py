@@ -60,6 +60,14 @@ class RunOptions:
     ] = ()
 
     def __post_init__(self) -> None:
+        for name, kinds in (("jobs", int), ("deadline", int | float)):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, kinds)):
+                raise InputError(
+                    f"{value!r} is no number", where=f"--{name}", hint="Give a number."
+                )
+        if self.progress not in get_args(Mode):
+            raise UnknownName.of("value", self.progress, get_args(Mode), where="--progress")
         if self.jobs is not None and self.jobs < 1:
             raise InputError(f"{self.jobs} is below 1", where="--jobs", hint="Give 1 or more.")
         if self.overwrite not in get_args(Overwrite):

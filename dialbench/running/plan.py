@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
 
 from dialbench.corpora.base import load_corpus
 from dialbench.corpora.corpus import Corpus, sample
 from dialbench.errors import InputError
+from dialbench.foreign import asked
 from dialbench.options import split_outside_brackets, write_options
 from dialbench.presets.preset import Preset
 from dialbench.presets.preset import load as load_preset
@@ -159,7 +160,8 @@ class Task:
         config = self.system.config(self.preset.system)
         title = self.system.adapter.title(config) or self.system.name
         in_title = self.system.adapter.titled_options
-        options = {key: value for key, value in self.system.options.items() if key not in in_title}
+        left_out = in_title | self.system.adapter.speed_options
+        options = {key: value for key, value in self.system.options.items() if key not in left_out}
         return f"{title} {write_options(options)}".rstrip()
 
 
@@ -296,9 +298,10 @@ def _check_settings(
 
 def _check_decodings(jobs: Iterable[_PlannedJob], where: str) -> None:
     for job in jobs:
-        if not job.system.adapter.supports(job.decoding):
+        name, adapter = job.system.name, job.system.adapter
+        if not asked(name, "supports", partial(adapter.supports, job.decoding)):
             raise InputError(
-                f"{job.system.name} cannot decode with {job.decoding}",
+                f"{name} cannot decode with {job.decoding}",
                 where=where,
                 hint="Leave that model or that decoding out.",
             )
@@ -306,11 +309,11 @@ def _check_decodings(jobs: Iterable[_PlannedJob], where: str) -> None:
 
 def _limits(request: Request, preset: Preset, jobs: Sequence[_PlannedJob]) -> dict[str, int | None]:
     """How many examples of each split are used at most."""
-    asked = None if request.limit_test == "all" else request.limit_test
+    limit = None if request.limit_test == "all" else request.limit_test
     limits = {
         "train": request.limit_train or preset.limit_train,
         "valid": preset.limit_valid,
-        "test": preset.limit_test if request.limit_test is None else asked,
+        "test": preset.limit_test if request.limit_test is None else limit,
     }
     if request.limit_train:
         # A tenth is enough to decide when to stop, and keeps a trial run short.
@@ -319,7 +322,7 @@ def _limits(request: Request, preset: Preset, jobs: Sequence[_PlannedJob]) -> di
     competing = [job.system.adapter for job in jobs if job.system.adapter.ranked]
     if competing and all(adapter.finished for adapter in competing):
         # Reading further responses takes no time that a preset could save.
-        limits["test"] = asked
+        limits["test"] = limit
     return limits
 
 
@@ -409,7 +412,9 @@ def _preset_notes(preset: Preset, jobs: Iterable[_PlannedJob]) -> list[str]:
 
 def _task(planned: _PlannedJob, dataset: Dataset) -> Task:
     system, preset = planned.system, planned.preset
-    files = system.adapter.inspect(system.config(preset.system), dataset.contexts, dataset.data)
+    config = system.config(preset.system)
+    inspect = partial(system.adapter.inspect, config, dataset.contexts, dataset.data)
+    files = asked(system.name, "inspect", inspect)
     outside = {"outside": dict(files)} if files else {}
     training = {**training_settings(system, preset), **outside, **dataset.training}
     base = _base(planned, dataset)
@@ -419,7 +424,9 @@ def _task(planned: _PlannedJob, dataset: Dataset) -> Task:
     corpus = dataset.corpus.name
     answering = dict(dataset.answering)
     job = Job(system.name, corpus, planned.seed, planned.decoding, preset.name, training, answering)
-    return Task(job, system, dataset, preset, base)
+    task = Task(job, system, dataset, preset, base)
+    asked(system.name, "title", lambda: task.label)  # now, not after others were trained
+    return task
 
 
 def _base(job: _PlannedJob, dataset: Dataset) -> Task | None:

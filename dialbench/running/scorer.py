@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from dialbench.corpora.training_text import whole_training_split
@@ -48,10 +49,14 @@ class Scorer:
         )
         self.key = scoring_key(self.metrics, self.system_metrics)
 
-    def score(self, plan: Plan) -> None:
+    def score(self, plan: Plan, scored: Callable[[Job], None]) -> None:
         """Scores every job of the plan on this corpus that has responses.
 
         Afterwards these scores are the latest ones of each, whichever were before.
+
+        Args:
+            plan: the jobs.
+            scored: told of each that was not scored before.
         """
         planned = [task.job for task in plan.tasks if task.dataset is self.dataset]
         answered = [job for job in planned if self.store.answered(job)]
@@ -61,6 +66,8 @@ class Scorer:
                 self._meter.begin(len(jobs))
                 for job in self._meter.over(jobs):
                     self._score(job)
+                    self.store.make_latest(job, self.key)
+                    scored(job)
         for job in answered:
             self.store.make_latest(job, self.key)
 

@@ -9,7 +9,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from dialbench.adapter import Adapter, Run
-from dialbench.errors import InputError
+from dialbench.errors import InputError, StorageError, SystemFailed
+from dialbench.foreign import reason_of, require_texts, streams_kept
 from dialbench.records import Context, Decoding, Job
 from dialbench.running.options import resolved_device
 from dialbench.store.finished import SYSTEM, is_finished, read_finished, verified_system
@@ -52,13 +53,21 @@ class TrainedSystem:
 
         Raises:
             InputError: the decoding is unknown or not for this system, or a context has no turn.
+            SystemFailed: it raises an error, or returns something else.
         """
         chosen = decoding if isinstance(decoding, Decoding) else Decoding.parse(decoding)
         self.require_decoding(chosen)
         asked = [_as_context(context, number) for number, context in enumerate(contexts)]
-        with TemporaryDirectory() as folder:
+        with TemporaryDirectory() as folder, streams_kept():
             run = Run(self.job.seed, self.device, Path(folder), data=self.data)
-            return self.adapter.respond(asked, chosen, run)
+            try:
+                texts = self.adapter.respond(asked, chosen, run)
+                require_texts(texts, len(asked))
+            except (InputError, StorageError, KeyboardInterrupt):
+                raise
+            except BaseException as error:  # a system that calls exit() fails like any other
+                raise SystemFailed(reason_of(error), where=self.name) from error
+        return texts
 
     def require_decoding(self, decoding: Decoding) -> None:
         """Checks that the system can choose its words by `decoding`.
@@ -139,7 +148,7 @@ def find(
     job = pushed.job.job() if pushed else _training_of(named.name, Store(root), corpus, seed)
     if job.system != named.name:
         raise InputError(f"it holds {job.system}, not {named.name}", where=str(root))
-    config = System(named.name, named.adapter, {}).config(job.training["config"])
+    config = System(named.name, named.adapter, named.speed).config(job.training["config"])
     if job.training["version"] != named.adapter.version:
         raise InputError(
             f"{named.name} was trained by version {job.training['version']} of its code, which is"

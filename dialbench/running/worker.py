@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dialbench.adapter import Adapter, Run, deadline_of_first
 from dialbench.errors import DialbenchError, SystemFailed
-from dialbench.extras import explain_import_error
+from dialbench.foreign import reason_of, require_texts, streams_kept
 from dialbench.records import Example, Job, Responses
 from dialbench.running.options import Overwrite
 from dialbench.running.plan import Task
@@ -89,13 +89,14 @@ class Worker:
         progress = JobProgress(self.board, str(job))
         start = time.monotonic()
         try:
-            self._respond(task, progress, deadline)
+            with streams_kept():
+                self._respond(task, progress, deadline)
         except KeyboardInterrupt:
             store.set_status(job, "interrupted", "interrupted by the user")
             raise
         except BaseException as error:  # a system that calls exit() fails like any other
             if not _is_fault_of_system(error):
-                store.set_status(job, "failed", _reason(error))
+                store.set_status(job, "failed", reason_of(error))
                 raise
             self._fail(task, error)
         else:
@@ -182,7 +183,7 @@ class Worker:
         self.board.failed(str(task.job), message or reason)
 
     def _fail(self, task: Task, error: BaseException) -> None:
-        text = _reason(error)
+        text = reason_of(error)
         log = self.store.write_log(task.job, "".join(traceback.format_exception(error)))
         self.mark_failed(task, text, f"{text} (log: {log})")
 
@@ -252,7 +253,7 @@ class Worker:
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            self.state.failures[job.training_fingerprint] = _reason(error)
+            self.state.failures[job.training_fingerprint] = reason_of(error)
             raise
         folder = self.store.trained(job)
         if folder is None:
@@ -291,7 +292,7 @@ class Worker:
         except BaseException as error:
             if not _is_fault_of_system(error):
                 raise
-            reason = f"{name}, which it starts from, failed: {_reason(error)}"
+            reason = f"{name}, which it starts from, failed: {reason_of(error)}"
             raise SystemFailed(reason) from error
         record = self.store.trained_record(base.job)
         if record is None:
@@ -356,29 +357,10 @@ def _respond_once(adapter: Adapter, task: Task, run: Run, draw: int) -> list[str
     contexts = [as_context(example, draw) for example in examples]
     with chdir(os.curdir):  # which a system may leave
         texts = adapter.respond(contexts, task.job.decoding, run)
-    _require_texts(texts, len(contexts))
+    require_texts(texts, len(contexts))
     return texts
 
 
 def _is_fault_of_system(error: BaseException) -> bool:
     """Whether the system is at fault, not the request or the disk, so that others may go on."""
     return isinstance(error, SystemFailed) or not isinstance(error, DialbenchError)
-
-
-def _reason(error: BaseException) -> str:
-    if isinstance(error, DialbenchError):
-        return error.message
-    if isinstance(error, ModuleNotFoundError) and (fault := explain_import_error(error)):
-        return fault.message
-    text = " ".join(str(error).split()) or "no message"
-    hint = ". Lower batch_size or answer_batch." if "out of memory" in text.lower() else ""
-    return f"{type(error).__name__}: {text}{hint}"
-
-
-def _require_texts(texts: object, count: int) -> None:
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise SystemFailed("it did not return a list of strings", where="respond")
-    if len(texts) != count:
-        raise SystemFailed(
-            f"it returned {len(texts)} responses to {count} contexts", where="respond"
-        )

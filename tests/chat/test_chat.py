@@ -13,12 +13,13 @@ from dialbench_adapters.unigram import Unigram
 from dialbench.adapter import Adapter
 from dialbench.bench import run
 from dialbench.chat.self_chat import converse, opening_turns
+from dialbench.chat.session import Session
 from dialbench.cli import cli
-from dialbench.errors import DialbenchError, InputError
+from dialbench.errors import DialbenchError, InputError, SystemFailed
 from dialbench.files.responses import read_responses
 from dialbench.records import Decoding
 from dialbench.running.plan import Request
-from dialbench.running.trained import load
+from dialbench.running.trained import TrainedSystem, load
 from dialbench.store.layout import Store
 
 QUICK = {"limit_train": 40, "limit_test": 6}
@@ -47,6 +48,38 @@ def chat(runs: Path):
         return result.output, result.exit_code
 
     return chat
+
+
+class Unreliable(Adapter):
+    name = "unreliable"
+
+    def respond(self, contexts: Any, decoding: Any, run: Any) -> Any:
+        said = contexts[0][-1]
+        if said == "raise":
+            raise RuntimeError("bad thing")
+        print("to whom it may concern")
+        return {"few": [], "none": [None]}.get(said, ["well"])
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("raise", "unreliable: RuntimeError: bad thing"),
+        ("few", "unreliable: respond: it returned 0 responses to 1 contexts"),
+        ("none", "unreliable: respond: it did not return a list of strings"),
+    ],
+)
+def test_a_system_that_fails_is_one_line_and_ends_no_conversation(
+    runs: Path, capsys: pytest.CaptureFixture[str], said: str, reason: str
+) -> None:
+    job = load(runs, "copy-last", device="cpu").job
+    session = Session([TrainedSystem("unreliable", job, Unreliable())])
+    assert session.say("hello") == {"unreliable": "well"}
+    assert capsys.readouterr() == ("", "to whom it may concern\n")
+    with pytest.raises(SystemFailed) as caught:
+        session.say(said)
+    assert caught.value.message == reason
+    assert session.turns["unreliable"] == ["hello", "well"]
 
 
 class TestLoad:

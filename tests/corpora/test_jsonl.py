@@ -155,6 +155,12 @@ def test_an_id_that_stands_twice_in_two_files(write) -> None:
     assert _message(first.parent).startswith(f"{second}:1: id 'a' stands already at {first}:1")
 
 
+def test_a_line_without_an_id_leaves_those_that_others_give_themselves(write) -> None:
+    lines = [{"id": "line-2", "turns": ["a", "b"]}, {"turns": ["c", "d"]}]
+    corpus = load_corpus(str(write("a.jsonl", _lines(*lines))), test_only=True)
+    assert [example.dialogue_id for example in corpus.test] == ["line-2", "line-2*"]
+
+
 def test_an_example_may_not_take_the_id_of_a_turn(write) -> None:
     lines = [*_dialogues(3), {"id": "d2-1", "context": ["x"], "references": ["y"]}]
     assert "id 'd2-1' stands already at" in _message(write("a.jsonl", _lines(*lines)))

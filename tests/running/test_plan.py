@@ -54,7 +54,9 @@ def test_what_changes_only_speed_or_the_test_set_does_not_retrain() -> None:
     assert one.job.fingerprint != fewer.job.fingerprint
     assert comparison_key(one.job) != comparison_key(fewer.job)
     (batch,) = Plan.of(Request(models="transformer[answer_batch=8]")).tasks
-    assert dict(batch.job.training) == dict(one.job.training)
+    assert batch.job.fingerprint == one.job.fingerprint
+    assert (batch.job.system, batch.label) == (one.job.system, one.label)
+    assert batch.system.config(batch.preset.system).answer_batch == 8
 
 
 def test_options_win_over_the_preset_and_the_preset_over_the_paper() -> None:

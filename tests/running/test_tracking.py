@@ -93,6 +93,16 @@ def test_it_gets_every_epoch_and_the_scores(tmp_path, jobs):
     assert events(tmp_path, tracker=["kept"])[1] == []
 
 
+def test_what_was_answered_before_is_told_once_it_is_scored(tmp_path):
+    _, lines = events(tmp_path, tracker=["kept"], answers_only=True)
+    assert {kind for kind, *_ in lines} == {"losses"}
+    outcome, lines = events(tmp_path, tracker=["kept"])
+    assert {label for kind, label, *_ in lines if kind == "scores"} == {
+        str(result.job) for result in outcome.results
+    }
+    assert all(values for *_, values in lines)
+
+
 def test_a_failing_tracker_is_named_once_and_loses_nothing(tmp_path, capsys):
     outcome, lines = events(tmp_path, tracker=["dying", "unreachable", "kept"], progress="plain")
     assert not outcome.failed

@@ -171,11 +171,13 @@ def _unfinished(groups: Sequence[SeedGroup]) -> Iterator[str]:
         "started": "has not finished",
     }
     for group in groups:
+        results_of: dict[str, list[Result]] = {}
         for result in group.results:
             if result.status in phrases:
                 reason = f": {result.reason}" if result.reason else ""
-                label = _label_with_seeds(group, [result])
-                yield _sentence(f"{label} {phrases[result.status]}{reason}")
+                results_of.setdefault(f"{phrases[result.status]}{reason}", []).append(result)
+        for what, results in results_of.items():
+            yield _sentence(f"{_label_with_seeds(group, results)} {what}")
 
 
 def _missing_values(table: Table) -> Iterator[str]:
