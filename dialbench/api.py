@@ -77,7 +77,7 @@ def run(
     else:
         request = Request(**asked)
     scoring = ScoringOptions(**request.scoring | chosen)
-    return bench.run(request, out=out, scoring=scoring, formats=_several(formats), **how)
+    return bench.run(request, out=out, scoring=scoring, formats=formats, **how)
 
 
 def score(

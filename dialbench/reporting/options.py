@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
-from dialbench.errors import InputError
+from dialbench.errors import InputError, UnknownName
 from dialbench.options import Help
 from dialbench.records import Layout, Notes
 from dialbench.reporting.defaults import DEFAULT_ALPHA
@@ -38,6 +38,9 @@ class ReportOptions:
         bars: whether every metric has a bar chart too.
         standalone: whether every table is typeset as a PDF too, which needs TeX.
         conversations: whether the page holds contexts and responses.
+
+    Raises:
+        UnknownName: a format is unknown.
     """
 
     formats: Annotated[
@@ -86,6 +89,13 @@ class ReportOptions:
     bars: Annotated[bool, Help("Draw every metric as a bar chart too.")] = False
     standalone: Annotated[bool, Help("Typeset every table as a PDF too; needs TeX.")] = False
     conversations: Annotated[bool, Help("Leave all texts out of the HTML page.")] = True
+
+    def __post_init__(self) -> None:
+        formats = [self.formats] if isinstance(self.formats, str) else self.formats
+        object.__setattr__(self, "formats", tuple(dict.fromkeys(formats)))
+        for name in self.formats:
+            if name not in FORMATS:
+                raise UnknownName.of("format", name, FORMATS, where="--formats")
 
     @property
     def layout(self) -> Layout:

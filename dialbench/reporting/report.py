@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dialbench.adapter import Progress
-from dialbench.errors import UnknownName
 from dialbench.records import Result, Table
-from dialbench.reporting.format_names import FORMATS, PLOTS, TABLES
+from dialbench.reporting.format_names import PLOTS, TABLES
 from dialbench.reporting.formats import render, typeset
 from dialbench.reporting.options import ReportOptions
 from dialbench.reporting.plots import canvas
@@ -61,16 +60,11 @@ def write(
         The files, tables first.
 
     Raises:
-        UnknownName: a format is unknown; nothing is written.
         InputError: tables are to be typeset, and TeX is not there or refuses.
         StorageError: the disk refuses, or responses are damaged.
     """
     from dialbench.files.atomic import atomic_write
 
-    unique_formats = list(dict.fromkeys(options.formats))
-    for format in unique_formats:
-        if format not in FORMATS:
-            raise UnknownName.of("format", format, FORMATS, where="--formats")
     named = uniquely_named([dataclasses.replace(table, layout=options.layout) for table in tables])
     if options.standalone:
         typeset.check()
@@ -79,7 +73,7 @@ def write(
     words = uniquely_named(topic_words(results), [table.name for table in named])
     report = _Report(named, our_tables, words, results, read, options)
     paths = []
-    files = report.files(unique_formats)
+    files = report.files(options.formats)
     for name, data in chain(files, report.pages()) if options.standalone else files:
         atomic_write(folder / name, data)
         paths.append(folder / name)
