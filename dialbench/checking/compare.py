@@ -90,7 +90,7 @@ class _Check:
         changes = self._responses(old, new)
         return RowReport(
             name,
-            (*self._metric_problems(old, new), *_weight_problems(old, new)),
+            (*self._row_problems(old, new), *_weight_problems(old, new)),
             tuple(self._cells(row, old, new, shared)),
             tuple(changes),
             len(shared),
@@ -121,7 +121,11 @@ class _Check:
             ):
                 yield _response_change(example, old_response, new_response, local.get(example))
 
-    def _metric_problems(self, old: Entry, new: Entry) -> Iterator[str]:
+    def _row_problems(self, old: Entry, new: Entry) -> Iterator[str]:
+        """What differs of a row besides its values: whether it competes, and its metrics."""
+        if old.ranked != new.ranked:
+            now, was = ("ranked", "was not") if new.ranked else ("not ranked", "was")
+            yield f"the row is {now}, which it {was}"
         if old.scores and not new.scores:
             yield "the row is not scored"
             return
@@ -157,7 +161,7 @@ class _Check:
         why = [cause for a, b in zip(old, new, strict=False) for cause in causes.of_entries(a, b)]
         unfinished = [f"seed {e.job.seed} is {e.status}" for e in new if e.status != "done"]
         most = max(old, key=lambda entry: len(entry.scores))
-        problems = dict.fromkeys(text for e in new for text in self._metric_problems(most, e))
+        problems = dict.fromkeys(text for e in new for text in self._row_problems(most, e))
         if not shared and not problems:
             problems = {"no metric has a value on both sides": None}
         return RowReport(

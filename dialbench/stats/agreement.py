@@ -100,11 +100,13 @@ def krippendorff_alpha(
         ratings: (items, raters) categories; NaN or None where a judge gave none. Items with fewer
             than two judgements say nothing and are left out.
         level: "ordinal" weighs a disagreement by how many judgements lie between the two
-            categories, in ascending order.
+            categories, in ascending order; these must be numbers then.
 
     Raises:
-        ValueError: no item has two judgements.
+        ValueError: no item has two judgements, or text is to have an order.
     """
+    if level == "ordinal" and any(isinstance(r, str) for r in np.asarray(ratings, object).flat):
+        raise ValueError("categories with an order must be numbers")
     judgements = _one_hot(ratings)
     judgements = judgements[judgements.sum(axis=(1, 2)) > 1]
     if not len(judgements):

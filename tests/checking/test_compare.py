@@ -246,6 +246,14 @@ def test_a_second_variant_of_a_row_is_an_added_row(entry: Make, snapshot: Snap) 
     assert [row.problems for row in comparison.failing] == [("the row was added",)]
 
 
+def test_a_row_that_no_longer_competes_is_a_difference(entry: Make, snapshot: Snap) -> None:
+    ranked, shown = snapshot(entry()), snapshot(entry(ranked=False))
+    (row,) = compare(ranked, shown).failing
+    assert row.problems == ("the row is not ranked, which it was",)
+    (row,) = compare(shown, ranked).failing
+    assert row.problems == ("the row is ranked, which it was not",)
+
+
 def test_some_of_the_seeds_are_a_difference(entry: Make, snapshot: Snap) -> None:
     old = snapshot(entry(seed=1), entry(seed=2))
     assert compare(old, snapshot(entry(seed=1))).failing[0].problems == ("the row is missing",)

@@ -109,6 +109,12 @@ def test_observed_counts_every_pair_of_judgements_once():
     assert krippendorff_alpha(ratings).observed == pytest.approx(expected)
 
 
+def test_text_has_no_order():
+    with pytest.raises(ValueError, match="categories with an order must be numbers"):
+        krippendorff_alpha([["9", "10"], ["10", "9"]], "ordinal")
+    assert krippendorff_alpha([["9", "10"], ["10", "10"]]).items == 2
+
+
 def test_ordinal_forgives_neighbours():
     near = [[1, 2], [2, 3], [3, 2], [1, 1], [3, 3], [2, 1]]
     far = [[1, 3], [2, 2], [3, 1], [1, 1], [3, 3], [2, 2]]
