@@ -59,7 +59,7 @@ class PaRaFormerConfig(TransformerConfig):
         if not any(randomized_layers(self.layout, self.layers, self.alt_first)):
             raise ValueError(
                 f"layout={self.layout}, layers={self.layers} and alt_first={self.alt_first}"
-                " randomize no layer"
+                " randomize no layer: layout=full does, and so do two layers"
             )
 
     def stds(self) -> tuple[float, float]:

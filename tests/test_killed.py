@@ -20,7 +20,7 @@ import pytest
 KILLS = int(os.environ.get("DIALBENCH_KILLS", "20"))
 SHORT = 3
 ARGUMENTS = [
-    *("--models", "paraformer-k[layers=1,embedding=16,attention=16],unigram,copy-last"),
+    *("--models", "paraformer-k[layout=full,layers=1,embedding=16,attention=16],unigram,copy-last"),
     *("--limit-train", "1000", "--limit-test", "30", "--device", "cpu"),
     *("--metrics", "length,dist-1,dist-2,bleu-1,emb-average", "--formats", "csv,tex,txt"),
     *("--progress", "none"),
