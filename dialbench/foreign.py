@@ -41,7 +41,7 @@ def asked(name: str, what: str, answer: Callable[[], R], *, where: str = "--mode
         raise InputError(
             f"{name}: its {what} raised {type(error).__name__}: {first_line(error)}",
             where=where,
-            hint="Mend it, or leave the system out.",
+            hint="Fix it, or leave the system out.",
         ) from error
 
 

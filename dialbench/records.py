@@ -369,7 +369,7 @@ class Profile:
 class Result:
     """The result of one job: its status and its scores.
 
-    `ranked` is False for upper bounds (copy-reference), which are shown but never compared.
+    `ranked` is False for the sanity panel and its upper bound, which are shown but never compared.
     `notes` are warnings that belong under every table showing this result. `profile` is None where
     responses were not scored, or by a version that kept none.
     """

@@ -288,7 +288,7 @@ def test_code_that_fails_before_anything_is_run_is_named(
     result = command("run", "--plugin", plugin, "--models", "fails", *out, *QUICK)
     assert (result.code, result.out) == (2, "")
     kind, text = error.removesuffix(")").replace("'", "").split("(")
-    assert f"--models: fails: its {hook} raised {kind}: {text}. Mend it, or leave" in result.err
+    assert f"--models: fails: its {hook} raised {kind}: {text}. Fix it, or leave" in result.err
 
 
 def test_what_a_system_prints_stands_on_the_error_stream(command: Command, tmp_path: Path) -> None:

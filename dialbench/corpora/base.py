@@ -28,7 +28,7 @@ _MODULES = {
 
 
 def names() -> list[str]:
-    """The names of all corpora that ship with the suite, in alphabetical order."""
+    """The names of all corpora that ship with dialbench, in alphabetical order."""
     return sorted(_MODULES)
 
 

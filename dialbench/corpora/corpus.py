@@ -48,11 +48,6 @@ class Corpus:
         """Whether text of it may be committed or published."""
         return self.card.publishable
 
-    @property
-    def official(self) -> Mapping[str, int]:
-        """Dialogues per split of the official release; empty if there is none."""
-        return self.card.official
-
     @cached_property
     def train(self) -> Split:
         """The examples to learn from."""
@@ -70,7 +65,7 @@ class Corpus:
 
     def split(self, name: str) -> Split:
         """The split called "train", "valid" or "test"."""
-        return {"train": self.train, "valid": self.valid, "test": self.test}[name]
+        return self.train if name == "train" else self.valid if name == "valid" else self.test
 
     def dialogues(self, split: str) -> Iterator[Dialogue]:
         """The dialogues of a split in corpus order.

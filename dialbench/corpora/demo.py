@@ -1,4 +1,4 @@
-"""The suite's own corpus: invented conversations, made by a seeded grammar in well under a second.
+"""dialbench's own corpus: invented conversations, made by a seeded grammar in well under a second.
 
 They share what matters for trying things out with the real corpora: many topics, several turns,
 several plausible replies to the same context, a share of dull replies, and facts (names, places,
@@ -31,8 +31,8 @@ ACKNOWLEDGED_SHARE = 0.15
 CARD = Card(
     name="demo",
     title="Demo",
-    summary="invented English small talk, made by a grammar; ships with the suite",
-    licence="that of the suite",
+    summary="invented English small talk, made by a grammar; ships with dialbench",
+    licence="that of dialbench",
     publishable=True,
     official=SIZES,
     notes=("made by a grammar; its scores say nothing about real conversations",),

@@ -118,7 +118,7 @@ class Grammar:
 
 @cache
 def load_grammar() -> Grammar:
-    """The grammar that ships with the suite."""
+    """The grammar that ships with dialbench."""
     plots, topics = _read("demo_plots.toml"), _read("demo_topics.toml")
     shared = plots.pop("exchanges")
     parts: dict[str, Any] = {

@@ -1,6 +1,6 @@
 """Downloads with a checksum: resumed after an interruption, verified before they are renamed.
 
-Nothing else in the suite uses the network, and this only for `dialbench fetch`.
+Nothing else in dialbench uses the network, and this only for `dialbench fetch`.
 """
 
 from __future__ import annotations

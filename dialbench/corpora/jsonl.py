@@ -4,7 +4,7 @@ A dialogue is `{"turns": [...]}`, an example `{"context": [...], "references": [
 have an `id` and, in a single file, a `split`; an example may name its `dialogue_id`. Other keys
 are ignored. Three files `train.jsonl`, `valid.jsonl`, `test.jsonl` in a folder are the splits, of
 which the first two may be missing; a file called `test.jsonl` is a test split; any other single
-file is split by the suite, unless it serves as training text alone.
+file is split by dialbench, unless it serves as training text alone.
 """
 
 from __future__ import annotations

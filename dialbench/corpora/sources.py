@@ -1,7 +1,7 @@
 """Where corpora, word vectors and NLI data are downloaded from, and how they reach the data folder.
 
 The checksums of archives are those that public projects pin for the same file; the checksums of
-single files were taken from the very files that the suite's numbers were made on.
+single files were taken from the very files that dialbench's numbers were made on.
 """
 
 from __future__ import annotations

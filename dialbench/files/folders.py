@@ -1,4 +1,4 @@
-"""Where data lies that the suite reads but does not ship."""
+"""Where data lies that dialbench reads but does not ship."""
 
 from __future__ import annotations
 

@@ -17,6 +17,8 @@ from dialbench.files.atomic import atomic_write
 from dialbench.files.lines import require_file
 from dialbench.files.loads import loads
 
+_HINT = "Delete it, or run again with --overwrite always."
+
 
 def write(path: Path, tensors: dict[str, Tensor], numbers: Any = None) -> None:
     """Writes tensors, and a JSON value into the file's header, atomically."""
@@ -38,7 +40,7 @@ def read(path: Path) -> tuple[dict[str, Tensor], Any]:
         raise StorageError(
             f"this checkpoint cannot be read ({error})",
             where=str(path),
-            hint="Delete it, or run again with --overwrite always.",
+            hint=_HINT,
         ) from None
     return tensors, numbers
 
@@ -64,7 +66,7 @@ def restore(model: nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
         raise StorageError(
             "this checkpoint belongs to another model or other options",
             where=str(path),
-            hint="Delete it, or run again with --overwrite always.",
+            hint=_HINT,
         ) from None
 
 

@@ -175,7 +175,7 @@ class Batch:
     @property
     def inputs(self) -> torch.Tensor:
         """(B, T) decoder inputs: BOS and the response without its last token."""
-        return torch.nn.functional.pad(self.target[:, :-1], (1, 0), value=BOS)
+        return F.pad(self.target[:, :-1], (1, 0), value=BOS)
 
 
 @lru_cache(maxsize=4)

@@ -1,4 +1,4 @@
-"""The judge that comes with the suite: MiniLM-L6 as a cross-encoder, with our adaptation.
+"""The judge that comes with dialbench: MiniLM-L6 as a cross-encoder, with our adaptation.
 
 The base weights are those of the package that the extra `nli` installs; ours lie here.
 """

@@ -1,4 +1,4 @@
-"""A judge by what the user names: a model on this machine, or the one that comes with the suite."""
+"""A judge by what the user names: a model on this machine, or the one that comes with dialbench."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Preset(BaseModel):
 
 
 def names() -> list[str]:
-    """The presets that ship with the suite."""
+    """The presets that ship with dialbench."""
     return toml.shipped(_PACKAGE)
 
 

@@ -339,6 +339,7 @@ def _dataset(name: str, request: Request, preset: Preset, jobs: Sequence[_Planne
         _require_training_data(corpus, jobs, f"--corpus {name}")
     limits = _limits(request, preset, jobs)
     train, valid = (sample(corpus.split(part), limits[part]) for part in ("train", "valid"))
+    # The head, so that a run with a higher limit begins with the same conversations.
     test = corpus.test[: limits["test"]]
     used = {part: len(split) for part, split in (("train", train), ("valid", valid))}
     complete = len(train) == len(corpus.train) and len(valid) == len(corpus.valid)

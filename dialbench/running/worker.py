@@ -27,7 +27,7 @@ _SOURCE = "plug-in file"  # among the circumstances of responses: the checksum o
 
 @dataclass
 class TrainingState:
-    """The training runs of one run of the suite, in whichever process; by fingerprint.
+    """The training runs of one `dialbench run`, in whichever process; by fingerprint.
 
     Attributes:
         retrained: those done again already.

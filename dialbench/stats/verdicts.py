@@ -36,7 +36,7 @@ def by_judgement(judgements: ArrayLike) -> Verdicts:
 
     Args:
         judgements: (items, raters) 1 where the system won, 0 for a tie, -1 where it lost, NaN where
-            a rater did not judgement.
+            a rater did not judge.
 
     Raises:
         ValueError: another number stands among the judgements, or there is no judgement.

@@ -324,7 +324,7 @@ class Store:
         """Keeps the scores of a job beside those under other scoring settings.
 
         Args:
-            job: whose responses were score_files.
+            job: whose responses were scored.
             scores: by name of the metric.
             scoring: everything that can change the scores, as JSON-like values.
 

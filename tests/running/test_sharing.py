@@ -63,7 +63,7 @@ def test_the_card_says_what_it_is(runs, pushed):
         assert f"| {name} | {value if not isinstance(value, float) else f'{value:.6g}'} |" in text
     best = record["curve"][record["facts"]["best_epoch"] - 1]
     assert f"| valid loss, best epoch | {best['valid_loss']:.6g} |" in text
-    assert "whose licence is: that of the suite." in text
+    assert "whose licence is: that of dialbench." in text
     for note in record["notes"]:
         assert f"- {note}" in text
 

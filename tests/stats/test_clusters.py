@@ -112,7 +112,7 @@ def test_dialogues_whose_values_cancel_have_a_mean_of_0():
     assert (actual.mean, actual.variance, actual.p) == (0.0, 0.0, 1.0)
 
 
-def test_rounding_is_metricd_by_the_sizes_that_are_given():
+def test_rounding_is_measured_by_the_sizes_that_are_given():
     values, sizes = [1e-3, -1e-3, 2e-3], [1e10] * 3
     assert ClusteredMean.of(values).mean > 0
     assert ClusteredMean.of(values, sizes=sizes).mean == 0.0

@@ -9,7 +9,7 @@ from dialbench.stats.rounding import deviations, gap, settled, size
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-9, 1.0, 1e9])
-def test_a_sum_is_metricd_by_its_terms(scale):
+def test_a_sum_is_measured_by_its_terms(scale):
     # 0.1 + 0.2 - 0.3 leaves a quarter of the last digit of 0.3.
     left = (0.1 + 0.2 - 0.3) * scale
     assert left != 0

@@ -22,7 +22,7 @@ from dialbench.reporting.tables.text_table import MINUS, scale
 from dialbench.stats.ranks import kendall_tau_b
 from dialbench.suites.suite import Group, Suite, SuiteColumn, SuiteRow
 
-TAU, STARS = "Kendall's tau-b (rows)", "Stars reproduced"
+TAU, STARS = "Kendall's tau-b (rows)", "Starred differences, same sign"
 _PRINTED, _DIFFERENCE = "printed", "difference"
 
 
