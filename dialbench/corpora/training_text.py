@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from dataclasses import dataclass
 from pathlib import Path
 
 from dialbench.corpora import jsonl
@@ -73,42 +73,61 @@ def turns_of(split: Split) -> Iterator[str]:
     A text that occurs again at another position of the dialogue counts again.
     """
     longest = max((len(example.context) for example in split), default=0)
-    dialogues: dict[str, list[set[str]]] = {}
+    dialogues: dict[str, _KnownTurns] = {}
     for example in split:
-        known_turns = dialogues.setdefault(example.dialogue_id, [])
+        known = dialogues.setdefault(example.dialogue_id, _KnownTurns([], {}))
         truncated = len(example.context) == longest
-        start = _start_position(example.context, known_turns, truncated=truncated)
+        start = known.start_of(example.context, truncated=truncated)
         positions = (*((turn,) for turn in example.context), example.references)
         for position, turns in enumerate(positions, start):
-            if position == len(known_turns):
-                known_turns.append(set())
             for turn in turns:
-                if turn not in known_turns[position]:
-                    known_turns[position].add(turn)
+                if known.add(turn, position):
                     yield turn
 
 
-def _start_position(
-    context: Sequence[str], known_turns: Sequence[set[str]], *, truncated: bool
-) -> int:
-    """The position in a dialogue at which a context begins.
+@dataclass(frozen=True)
+class _KnownTurns:
+    """The turns of a dialogue that examples have shown so far.
 
-    Args:
-        context: turns.
-        known_turns: the turns known so far at each position of the dialogue.
-        truncated: whether the context may lack turns at its beginning.
+    Attributes:
+        at: the turns at each position; several where it branches.
+        places: the positions of each turn, in the order in which they became known.
     """
 
-    def fits(start: int) -> bool:
-        known = known_turns[start : start + len(context)]
-        return all(turn in turns for turn, turns in zip(context, known, strict=False))
+    at: list[set[str]]
+    places: dict[str, list[int]]
 
-    if not truncated and fits(0):
-        return 0
-    # The latest position where all of it is known, else where most of its beginning is.
-    latest = len(known_turns) - len(context)
-    for start in chain(range(latest, -1, -1), range(max(latest + 1, 0), len(known_turns))):
-        if fits(start):
-            return start
-    # Another branch of the dialogue, or turns of it that no example showed.
-    return 0 if known_turns and context and context[0] in known_turns[0] else len(known_turns)
+    def add(self, turn: str, position: int) -> bool:
+        """Notes a turn; whether it was not known at that position."""
+        while position >= len(self.at):
+            self.at.append(set())
+        if turn in self.at[position]:
+            return False
+        self.at[position].add(turn)
+        self.places.setdefault(turn, []).append(position)
+        return True
+
+    def start_of(self, context: Sequence[str], *, truncated: bool) -> int:
+        """The position at which a context begins.
+
+        Args:
+            context: turns.
+            truncated: whether the context may lack turns at its beginning.
+        """
+        if not truncated and self._fits(context, 0):
+            return 0
+        if not context:
+            return len(self.at)
+        # The latest position where all of it is known, else where most of its beginning is.
+        latest = len(self.at) - len(context)
+        places = sorted(self.places.get(context[0], ()))
+        whole = [place for place in reversed(places) if place <= latest]
+        for start in (*whole, *(place for place in places if place > latest)):
+            if self._fits(context, start):
+                return start
+        # Another branch of the dialogue, or turns of it that no example showed.
+        return 0 if self.at and context[0] in self.at[0] else len(self.at)
+
+    def _fits(self, context: Sequence[str], start: int) -> bool:
+        known = self.at[start : start + len(context)]
+        return all(turn in turns for turn, turns in zip(context, known, strict=False))

@@ -40,10 +40,10 @@ class ResponseLine:
 
     Attributes:
         where: `path:line`.
-        number: of the line, from 1.
+        number: of the response within its file, from 1.
         id: the example's, None where the line gives none.
         dialogue_id: its dialogue's, None where the line gives none.
-        context, references: empty where the line gives none.
+        context, references: empty where the line gives none; a blank reference is none.
         response: the text.
         alternatives: further responses to the same context; empty where the line gives none.
     """
@@ -57,6 +57,10 @@ class ResponseLine:
     response: str
     alternatives: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        references = tuple(text for text in self.references if text.strip())
+        object.__setattr__(self, "references", references)
+
     def with_example(self, fallback_id: str = "") -> ExampleResponses:
         """The example, the response and its alternatives.
 
@@ -64,7 +68,7 @@ class ResponseLine:
         so that it is the same one in whatever file the line stands.
 
         Args:
-            fallback_id: the example's id where the line gives none; the line's number if empty.
+            fallback_id: the example's id where the line gives none; the number if empty.
         """
         id = (fallback_id or str(self.number)) if self.id is None else self.id
         dialogue = id if self.dialogue_id is None else self.dialogue_id
@@ -114,11 +118,10 @@ def unique_ids(lines: Iterable[ResponseLine]) -> Iterator[ResponseLine]:
 
 def _response_lines(lines: Iterable[tuple[int, bytes]], path: Path) -> Iterator[ResponseLine]:
     empty = True
-    for number, line in lines:
-        if not line.strip():
-            continue
+    written = ((row, line) for row, line in lines if line.strip())
+    for number, (row, line) in enumerate(written, 1):
         empty = False
-        location = f"{path}:{number}"
+        location = f"{path}:{row}"
         fields = _parse(line, location)
         yield ResponseLine(
             location,
@@ -145,7 +148,7 @@ def read_responses(path: Path) -> Iterator[ExampleResponses]:
 def with_ids(lines: Iterable[ResponseLine]) -> Iterator[ExampleResponses]:
     """Examples and responses of the lines of a file, every example with an id.
 
-    A missing `id` is the line's number, counted from 1, with an asterisk where some line gives
+    A missing `id` is the response's number, counted from 1, with an asterisk where some line gives
     that number as its id or its dialogue's. A missing `dialogue_id` is the example's id. From the
     first line without an id, the rest of the file is read at once.
     """

@@ -14,6 +14,9 @@ from dialbench.metrics.info import Direction, Group
 from dialbench.records import Responses, Result, Score
 from dialbench.text.tokenizer import tokenize
 
+_LARGEST_LOSS = 700.0
+"""Whose exponential is still a number."""
+
 
 class _NotReported(Exception):
     """Why there is no value."""
@@ -63,7 +66,10 @@ def _perplexity(result: Result, _: Responses) -> tuple[float, str]:
     kept = result.facts.get("best_epoch")
     for row in result.curve:
         if row.get("epoch") == kept and "valid_loss" in row:
-            return math.exp(row["valid_loss"]), _over(result)
+            loss = row["valid_loss"]
+            if not loss < _LARGEST_LOSS:
+                raise _NotReported("the likelihood of responses is not finite")
+            return math.exp(loss), _over(result)
     raise _NotReported("the system reports no likelihood of responses")
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from dialbench.errors import InputError
@@ -151,6 +152,28 @@ def _missing_reason(*sides: _Side) -> str:
     if len(reasons) == 1:
         return reasons.pop() or "no example has a value in both"
     return "; ".join(f"{side.reason} in {side.name}" for side in sides if side.reason)
+
+
+def sharing_ids(sources: Sequence[Source]) -> list[Source]:
+    """The sources, those without ids with those of the first one that has them.
+
+    Only where both answer the same examples. Otherwise a response would be a dialogue of another
+    name in each, and the groups of dialogues that tests compare would not be the same ones.
+    """
+    named = next((s for s in sources if any(line.id is not None for line in s.lines())), None)
+    if named is None:
+        return list(sources)
+    return [
+        source
+        if any(line.id is not None for line in source.lines()) or mismatch(source, named)
+        else replace(source, lines=partial(_with_ids_of, source, named))
+        for source in sources
+    ]
+
+
+def _with_ids_of(source: Source, named: Source) -> list[ResponseLine]:
+    pairs = zip(source.lines(), named.lines(), strict=True)
+    return [replace(line, id=other.id) for line, other in pairs]
 
 
 def mismatch(source: Source, base: Source) -> InputError | None:

@@ -19,7 +19,7 @@ from dialbench.records import Score, Split
 from dialbench.scoring.evaluation import score_responses
 from dialbench.scoring.meter import Meter
 from dialbench.scoring.options import InputOptions, ScoringOptions
-from dialbench.scoring.paired import compared
+from dialbench.scoring.paired import compared, sharing_ids
 from dialbench.scoring.resources import build_metrics, usual_metrics
 from dialbench.scoring.sources import Files, Source, Sources
 from dialbench.version import __version__
@@ -121,14 +121,15 @@ class FileScoring:
         bases = [] if paired_with is None else [paired_with]
         every = files if isinstance(files, Mapping) else [*files, *bases]
         sources = Sources(every, inputs, options.get("data"))
-        systems = sources.systems[: len(files)]
+        same = sharing_ids(sources.systems)
+        systems = same[: len(files)]
         chosen = for_sources(systems, **options)
         text = training_split(train, chosen.data)
         if text is None and sources.corpus is not None:
             text = whole_training_split(sources.corpus) or None  # as in a run on this corpus
         meter = Meter(progress)
         metrics = build_metrics(chosen, text, cache, meter=meter)
-        base = sources.systems[-1] if bases else None
+        base = same[-1] if bases else None
         return cls(systems, base, metrics, sources.corpus, meter)
 
     def scores(self, source: Source, *, comparable: bool = False) -> dict[str, Score]:

@@ -53,6 +53,14 @@ def test_no_perplexity_without_a_likelihood(curve):
     assert actual.reason == "the system reports no likelihood of responses"
 
 
+@pytest.mark.parametrize("loss", [math.nan, math.inf, 710.0])
+def test_no_perplexity_that_is_not_finite(loss):
+    curve = [{**row, "valid_loss": loss} for row in CURVE if "valid_loss" in row]
+    actual = of("perplexity", "a", curve=curve, **FACTS)
+    assert not actual.available
+    assert actual.reason == "the likelihood of responses is not finite"
+
+
 def test_what_the_context_gains_is_a_fact_over_a_vocabulary():
     actual = of("context-gain", "a", context_gain=0.25, vocabulary=50, **FACTS)
     assert actual.value == 0.25

@@ -120,3 +120,33 @@ def test_a_metric_that_parts_of_a_set_do_not_have_says_why_there_is_no_test(tmp_
     actual = report["compared"]["mtld"]
     assert (actual["difference"]["value"], actual["p"]) == (0.0, None)
     assert "which tests need" in actual["reason"]
+
+
+def bare(path, pairs, *, ids, gap=False):
+    """A file without dialogues; with ids, or with a blank line after the first."""
+    lines = [
+        {"context": e.context, "references": e.references, "response": response}
+        | ({"id": e.id} if ids else {})
+        for e, response in pairs
+    ]
+    texts = list(map(json.dumps, lines))
+    path.write_text("\n".join([*texts[:1], *[""] * gap, *texts[1:]]), encoding="utf-8")
+    return path
+
+
+def test_groups_of_dialogues_are_the_same_whether_files_give_ids_or_not(tmp_path):
+    metrics = ["ent-1", "dist-2"]
+    other = [(e, f"{response.rsplit(' ', 1)[0]} then") for e, response in PAIRS]
+    files = {
+        (ids, gap): bare(tmp_path / f"{ids}{gap}.jsonl", PAIRS, ids=ids, gap=gap)
+        for ids, gap in ((True, False), (False, False), (False, True))
+    }
+    named, plain = (bare(tmp_path / f"o{ids}.jsonl", other, ids=ids) for ids in (True, False))
+
+    def compared(file, base):
+        return score([file], metrics=metrics, paired_with=base)[0]["compared"]
+
+    with_ids, without = compared(files[True, False], named), compared(files[False, False], plain)
+    assert compared(files[False, False], named) == with_ids
+    assert compared(files[True, False], plain) == with_ids
+    assert compared(files[False, True], plain) == without

@@ -399,6 +399,18 @@ def test_one_line_with_several_responses_is_enough_wherever_it_stands(tmp_path):
     assert metrics_for([late]) == metrics_for([alone, late]) == (*DEFAULT, *WITHIN)
 
 
+def test_a_blank_reference_is_none_in_any_format(tmp_path):
+    rows = [("a", ["", "a b"]), ("a b", [" "])]
+    lines = [json.dumps({"response": r, "references": refs}) for r, refs in rows]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    table = "response,reference 1,reference 2\na,,a b\na b, ,\n"
+    (tmp_path / "b.csv").write_text(table, encoding="utf-8")
+    files = [tmp_path / "a.jsonl", tmp_path / "b.csv"]
+    one, two = score(files, metrics=["bleu-1", "rouge-l"])
+    assert one["metrics"] == two["metrics"]
+    assert one["metrics"]["rouge-l"]["n"] == 1
+
+
 def test_lines_without_any_id_are_dialogues_called_by_their_numbers(tmp_path):
     bare, numbered = tmp_path / "bare.jsonl", tmp_path / "numbered.jsonl"
     lines = [{"response": response} for _, response in PAIRS]
