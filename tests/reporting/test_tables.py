@@ -445,6 +445,15 @@ def test_ranks_finer_than_the_print_are_told(build_one, values, noted):
     assert ("Ranks are taken before rounding." in table.notes) == noted
 
 
+def test_many_rows_that_failed_hide_no_other_note(result, score):
+    failed = [result(f"f{n}", {}, status="failed", reason=f"fault {n}") for n in range(12)]
+    seeds = [result("twice", {}, status="failed", reason="no", seed=n) for n in (1, 2)]
+    (table,) = build([*seeds, *failed, result("a", {"m": score(0.5)})], metrics=["m"])
+    notes = list(table.notes)
+    assert notes[:3] == ["twice failed: no.", "f0 failed: fault 0.", "f1 failed: fault 1."]
+    assert notes[3].endswith("responses per system.")
+
+
 def test_what_must_be_known_stands_before_how_it_was_counted(build_one, result, score):
     table = build_one(
         result("a", repeating(score, 90, 0.5), notes=("limited run",)),

@@ -13,6 +13,7 @@ from dialbench.reporting.tables.text_table import number, signatures
 from dialbench.stats.compare import OVER_RUNS
 from dialbench.text.wording import count_of
 
+_MOST_FIRST = 3  # notes on rows without values
 _MIN_DIALOGUES = 8  # swapping fewer never gives p < 0.01
 
 
@@ -30,12 +31,14 @@ def notes(
         marks: of each column, by its name.
         corpus_notes: the notes of its corpus.
     """
+    unfinished = list(_unfinished(groups))
     # First what a reader must know before any number, last what is only looked up.
     ordered = [
         *repetition_notes(groups),
-        *_unfinished(groups),
+        *unfinished[:_MOST_FIRST],
         *_response_counts(groups),
         *corpus_notes,
+        *unfinished[_MOST_FIRST:],  # which would push out of sight what the others say
         *_warnings(groups),
         *_missing_values(table),
         *_ranks(table),
