@@ -169,12 +169,15 @@ class NeuralAdapter(Adapter):
     def _new_model(self, run: Run) -> DialogueModel:
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed_of(run.seed, "weights"))
-            self.model = self.build_model(len(self.vocabulary))
-        if self.config.precision == "float64":
-            self.model.double()
+            self.model = self._built()
         model = self.model.to(run.device)
         self.start_weights(model)
         return model
+
+    def _built(self) -> DialogueModel:
+        """A model for the known words, as precise as the options say."""
+        model = self.build_model(len(self.vocabulary))
+        return model.double() if self.config.precision == "float64" else model
 
     def start_weights(self, model: DialogueModel) -> None:
         """Sets weights of a new model that are not to stay random; by default none."""
@@ -233,9 +236,7 @@ class NeuralAdapter(Adapter):
         self.load_vocabulary(folder)
         tensors, numbers = checkpoint.read(folder / "model.safetensors")
         self.history = History(**numbers)
-        self.model = self.build_model(len(self.vocabulary))
-        if self.config.precision == "float64":
-            self.model.double()
+        self.model = self._built()
         checkpoint.restore(self.model, tensors, folder / "model.safetensors")
         return self
 
