@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,7 +67,7 @@ def run(
         asked["plugins"] = (*asked.get("plugins", ()), *plugins)
         _require_one_process(plugins, how.get("jobs", 1))
     if corpus is not None:
-        asked["corpora"] = ",".join(_listed(_several(corpus), "corpus"))
+        asked["corpora"] = ",".join(_listed(one, "corpus", ",") for one in _several(corpus))
     if "decodings" in asked:
         asked["decodings"] = ",".join(map(str, _several(asked["decodings"])))
     if asked.get("seeds") is not None:
@@ -162,15 +162,13 @@ def _several(value: Any) -> list[Any]:
     return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
 
 
-def _listed(values: Iterable[Any], where: str) -> Iterator[str]:
-    """Names and paths as they stand in a list with commas."""
-    for value in values:
-        text = str(value)
-        special = set(",[]") if where == "models" else {","}
-        if isinstance(value, Path) and (special & set(text) or text != text.strip()):
-            what = f"its name cannot stand in a list: {text!r}"
-            raise InputError(what, where=where, hint="Rename it.")
-        yield text
+def _listed(value: str | Path, where: str, separators: str) -> str:
+    """A name or path as it stands in a list, which a path with its separators cannot."""
+    text = str(value)
+    if isinstance(value, Path) and (set(separators) & set(text) or text != text.strip()):
+        what = f"its name cannot stand in a list: {text!r}"
+        raise InputError(what, where=where, hint="Rename it.")
+    return text
 
 
 def _systems(models: Iterable[Any]) -> tuple[str, tuple[Plugin, ...]]:
@@ -188,7 +186,7 @@ def _systems(models: Iterable[Any]) -> tuple[str, tuple[Plugin, ...]]:
             plugins.append(Path(model))
             names += [adapter.name for adapter in adapters_of(Path(model))]
         else:
-            (text,) = _listed([model], "models")
+            text = _listed(model, "models", ",[]")
             names.append(f"file[path={text}]" if isinstance(model, Path) else text)
     return ",".join(names), tuple(plugins)
 

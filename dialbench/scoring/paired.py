@@ -16,7 +16,7 @@ from dialbench.metrics.texts import Texts
 from dialbench.records import Result, Score
 from dialbench.reporting.tables.rows import group_by_test_set
 from dialbench.scoring.evaluation import score_statistics
-from dialbench.scoring.sources import Source
+from dialbench.scoring.sources import Source, filled
 from dialbench.stats.clusters import Estimate
 from dialbench.stats.compare import Comparison, compare
 
@@ -172,8 +172,7 @@ def sharing_ids(sources: Sequence[Source]) -> list[Source]:
 
 
 def _with_ids_of(source: Source, named: Source) -> list[ResponseLine]:
-    pairs = zip(source.lines(), named.lines(), strict=True)
-    return [replace(line, id=other.id) for line, other in pairs]
+    return filled(source.lines(), "id", (line.id for line in named.lines()))
 
 
 def mismatch(source: Source, base: Source) -> InputError | None:

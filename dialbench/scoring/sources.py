@@ -180,7 +180,7 @@ def _with_texts(sources: Sequence[Source], given: Sequence[_Texts]) -> list[Sour
         if True in bearing:
             known = [getattr(line, name) for line in systems[bearing.index(True)]]
             systems = [
-                lines if bears else _filled(lines, name, known)
+                lines if bears else filled(lines, name, known)
                 for lines, bears in zip(systems, bearing, strict=True)
             ]
     return [
@@ -206,7 +206,8 @@ def _placed(
     ]
 
 
-def _filled(lines: Sequence[ResponseLine], name: str, values: Sequence[Any]) -> list[ResponseLine]:
+def filled(lines: Iterable[ResponseLine], name: str, values: Iterable[Any]) -> list[ResponseLine]:
+    """The lines with one field replaced, each by the value of its place."""
     pairs = zip(lines, values, strict=True)
     return [dataclasses.replace(line, **{name: value}) for line, value in pairs]
 

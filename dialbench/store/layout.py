@@ -23,12 +23,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
-from dialbench.errors import InputError, StorageError, SystemFailed
+from dialbench.errors import InputError, StorageError
 from dialbench.files import responses as response_files
 from dialbench.files.atomic import atomic_folder, atomic_write, remove_leftovers, storage_errors
-from dialbench.files.validation import first_fault
 from dialbench.records import Job, Profile, Responses, Result, Score
 from dialbench.store import scores as score_files
 from dialbench.store.finished import SYSTEM, TRAINED, checksum, verified_system, verify
@@ -181,25 +178,14 @@ class Store:
 
         Raises:
             StorageError: the disk refuses.
-            SystemFailed: the curve holds what is no number, or the facts what is no JSON.
+            SystemFailed: the curve holds what is no number.
         """
         with atomic_folder(self._trained_folder(job) / "finished") as folder:
             system = folder / SYSTEM
             system.mkdir()
             save(system)
-            try:
-                record = TrainedRecord(
-                    training_fingerprint=job.training_fingerprint,
-                    job=JobFields.of(job),
-                    files=_checksums(system),
-                    facts=to_json_value(facts),
-                    curve=to_json_value(curve),
-                    notes=to_json_value(notes),
-                    complete=complete,
-                )
-            except ValidationError as error:
-                fault = first_fault(error)
-                raise SystemFailed(fault.message, where=fault.field) from None
+            files = _checksums(system)
+            record = TrainedRecord.of(job, files, facts, curve, notes, complete=complete)
             write_record(folder / TRAINED, record)
         if complete:
             shutil.rmtree(self._trained_folder(job) / "work", ignore_errors=True)

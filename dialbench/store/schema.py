@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, ValidationError
 
-from dialbench.errors import StorageError, first_line
+from dialbench.errors import StorageError, SystemFailed, first_line
 from dialbench.files.atomic import atomic_write, storage_errors
 from dialbench.files.lines import read_file
 from dialbench.files.loads import loads
@@ -88,6 +88,36 @@ class TrainedRecord(Record):
     curve: list[dict[str, float | None]]
     notes: list[str]
     complete: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        job: Job,
+        files: dict[str, str],
+        facts: Mapping[str, Any],
+        curve: Sequence[Mapping[str, float]],
+        notes: Sequence[str],
+        *,
+        complete: bool,
+    ) -> Self:
+        """The record of what a system says of its training.
+
+        Raises:
+            SystemFailed: the curve holds what is no number.
+        """
+        try:
+            return cls(
+                training_fingerprint=job.training_fingerprint,
+                job=JobFields.of(job),
+                files=files,
+                facts=to_json_value(facts),
+                curve=to_json_value(curve),
+                notes=to_json_value(notes),
+                complete=complete,
+            )
+        except ValidationError as error:
+            fault = first_fault(error)
+            raise SystemFailed(fault.message, where=fault.field) from None
 
 
 class ResponsesRecord(Part):

@@ -88,6 +88,13 @@ def render_page(tables=(), results=(), drawings=(), conversations=None, **more):
 # What stands there.
 
 
+def test_marks_are_shown_without_scripts_too(study, table):
+    html = render_page([table], study)
+    (classes,) = re.findall(r'<body class="([^"]*)">', html)
+    hidden = re.findall(r"body:not\(\.(show-[a-z]+)\)", html)
+    assert set(hidden) == set(classes.split())
+
+
 def test_every_table_stands_on_the_page_with_its_notes_and_signatures(study, table):
     html = _Outline(render_page([table, table], study))
     captions = [text for _, text in html.all("caption")]

@@ -99,6 +99,8 @@ def test_agreement_stands_below_the_rows(compare_values):
     # Dist-1, ours Alt > Seq_1 > Full as printed; Dist-2 the other way round.
     tau, stars = compare_values(OURS).rows[4:]
     assert (tau.ranked, stars.ranked) == (False, False)
+    assert [row.summary for row in compare_values(OURS).rows] == [False] * 4 + [True] * 2
+    assert render(compare_values(OURS), "html").count(" data-summary>") == 2
     assert tau.cells["dist-1:difference"].text == "1.00 (3)"
     assert tau.cells["dist-2:difference"].text == "−1.00 (3)"
     # Full and Seq_2 are starred in Dist-1, Full and Seq_1 in Dist-2; Seq_2 was not run.

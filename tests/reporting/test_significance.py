@@ -43,14 +43,15 @@ def test_the_lowest_is_best_where_less_is_better():
 
 
 def test_ties_are_all_best_and_compared_at_full_precision():
-    tied = {
-        0: sample(0.5),
-        1: sample(0.1 + 0.4 + 1e-16),
-        2: sample(0.5 - 1e-9),
-        3: sample(0.5 - 1e-9),
-    }
+    tied = {0: sample(0.5), 1: sample(0.5), 2: sample(0.5 - 1e-11), 3: sample(0.5 - 1e-11)}
     marks = mark(tied, HIGHER, Rules())
     assert (marks.best, marks.second) == ({0, 1}, {2, 3})
+
+
+def test_what_rounding_alone_sets_apart_ties():
+    assert 0.1 + 0.2 > 0.3
+    marks = mark({0: sample(0.3), 1: sample(0.1 + 0.2), 2: sample(0.2)}, HIGHER, Rules())
+    assert (marks.best, marks.second) == ({0, 1}, {2})
 
 
 @pytest.mark.parametrize("samples", [{}, {4: sample(0.5)}])

@@ -27,8 +27,8 @@ def test_without_an_effect_power_is_alpha_and_it_grows_to_1():
 
 
 def test_power_where_scipy_has_none():
-    # P(|T| > 12.7) of one degree of freedom, simulated: 0.492.
-    assert power(6.0, 2) == pytest.approx(0.492, abs=0.005)
+    # Two million pairs drawn: 0.4946, give or take 0.0004.
+    assert power(6.0, 2) == pytest.approx(0.4946, abs=0.0014)
     effects = np.linspace(0, 80, 41)
     for n in range(2, 8):
         found = [power(effect, n) for effect in effects]

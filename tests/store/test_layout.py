@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialbench.errors import StorageError
+from dialbench.errors import StorageError, SystemFailed
 from dialbench.records import Decoding, Job, Profile, Score, Tally
 from dialbench.store.layout import Store
 from dialbench.store.schema import JobFields
@@ -89,6 +89,24 @@ def test_a_training_that_cannot_be_saved_leaves_the_older_one(store: Store, job:
     assert folder is not None
     assert (folder / "state.json").read_text() == "old"
     assert (store.work_folder(job) / "epoch-9").exists()
+
+
+def test_a_curve_that_holds_no_numbers_is_the_fault_of_the_system(store: Store, job: Job) -> None:
+    with pytest.raises(SystemFailed, match=r"^curve.*valid number") as caught:
+        keep(store, job, curve=[{"epoch": 1.0, "valid_loss": "low"}])
+    assert "\n" not in caught.value.message
+    assert store.trained(job) is None
+
+
+def test_a_writer_takes_away_what_killed_ones_left_half_written(store: Store, job: Job) -> None:
+    keep(store, job)
+    store.write_responses(responses(job), {})
+    folders = [store.root / name for name in ("judged", "vectors", "report", "answers", "trained")]
+    for folder in folders:
+        folder.mkdir(exist_ok=True)
+        (folder / ".x.0123abcd.dialbench-new").write_text("half")
+    with store.writing():
+        assert not list(store.root.rglob("*.dialbench-new"))
 
 
 # Answers
