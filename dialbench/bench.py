@@ -115,7 +115,7 @@ def _report(
     if not scorers:
         return [], []
     from dialbench.reporting.report import write
-    from dialbench.reporting.tables.results import build
+    from dialbench.reporting.tables.build import build
 
     shown = [*results, *_comparable(plan, store)]
     if request.suite:

@@ -196,7 +196,7 @@ def _require_finished(name: str, results: Sequence[Result], where: str) -> None:
 
 def _tables(results: Sequence[Result], chosen: ReportOptions) -> list[Table]:
     """One for each corpus and setting."""
-    from dialbench.reporting.tables.results import build
+    from dialbench.reporting.tables.build import build
     from dialbench.reporting.tables.rows import (
         require_named,
         require_rows,

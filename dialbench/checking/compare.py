@@ -9,7 +9,6 @@ from dialbench.checking.cells import other_seeds, same_seed
 from dialbench.checking.findings import CellChange, Comparison, ResponseChange, RowReport
 from dialbench.checking.pairs import Row, pair_rows
 from dialbench.store.baselines import Baseline, Entry, StoredResponse
-from dialbench.store.schema import FORMER_NAMES
 
 MetricNames = frozenset[str]
 
@@ -59,7 +58,7 @@ class _Check:
         cells = sum(len(self._shared_metrics(row.baseline, row.run)) for row in over_seeds)
         for row in over_seeds:
             reports[id(row)] = [self._across_seeds(row, cells)]
-        columns = [f"column {_with_former_name(name)} is missing" for name in sorted(self.missing)]
+        columns = [f"column {name} is missing" for name in sorted(self.missing)]
         columns += [f"column {name} was added" for name in sorted(self.added)]
         return Comparison(
             self.old.provenance,
@@ -209,11 +208,6 @@ def _comparison_note(row: Row) -> str:
 
 def _seeds(entries: Iterable[Entry]) -> str:
     return ", ".join(str(entry.job.seed) for entry in entries)
-
-
-def _with_former_name(metric: str) -> str:
-    former = FORMER_NAMES.get(metric)
-    return f"{metric} (formerly {former})" if former else metric
 
 
 def _name(row: Row, entry: Entry) -> str:

@@ -234,7 +234,7 @@ class JudgementTable:
 
 def _sample(value: float, per_response: NDArray[np.float64] | None = None) -> Sample:
     """A mean rating, and the means of the examples."""
-    return Sample.of([Score(value, 0, "", per_response=per_response)])
+    return Sample((Score(value, 0, "", per_response=per_response),))
 
 
 def _kappa(values: NDArray[np.float64], rule: CountingRule) -> Cell:

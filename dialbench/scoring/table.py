@@ -18,8 +18,8 @@ from dialbench.records import Decoding, Job, Responses, Result, Score, Table
 from dialbench.reporting.options import ReportOptions
 from dialbench.reporting.report import write
 from dialbench.reporting.results import NO_CORPUS, Results
+from dialbench.reporting.tables.build import build
 from dialbench.reporting.tables.columns import has_value
-from dialbench.reporting.tables.results import build
 from dialbench.reporting.tables.rows import require_rows, seed_groups
 from dialbench.reporting.tables.scores import comparison_of
 from dialbench.reporting.tables.significance import Rules

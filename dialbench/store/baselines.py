@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from dialbench.errors import InputError, StorageError
 from dialbench.files.atomic import atomic_write, storage_errors
@@ -29,7 +29,6 @@ from dialbench.store.schema import (
     Record,
     ResultFields,
     ScoreFields,
-    current_name,
     damage_error,
     read_record,
 )
@@ -181,11 +180,6 @@ class Entry(ResultFields):
     scores: dict[str, GroupedScore] = Field(default_factory=dict)
     profile: ProfileFields | None = None
     provenance: Provenance | None = None
-
-    @field_validator("scores")
-    @classmethod
-    def _by_current_names(cls, scores: dict[str, GroupedScore]) -> dict[str, GroupedScore]:
-        return {current_name(name, score.signature): score for name, score in scores.items()}
 
     def as_job(self) -> Job:
         """The job, with its fingerprint."""

@@ -220,18 +220,6 @@ class ScoresRecord(Record):
     tallies: dict[str, TallyFields] = Field(default_factory=dict)
 
 
-FORMER_NAMES = {"mattr": "mattr-50", "mattr-4": "mattr"}
-"""What files of earlier versions call a metric."""
-
-_FORMER_SIGNATURES = {"mattr-50": ("mattr|", "mattr"), "mattr": ("mattr|window:4|", "mattr-4")}
-
-
-def current_name(metric: str, signature: str) -> str:
-    """The current name of what a file calls `metric`, decided by the signature."""
-    start, name = _FORMER_SIGNATURES.get(metric, ("", metric))
-    return name if signature.startswith(start) else metric
-
-
 _Kind = TypeVar("_Kind", bound=Record)
 
 

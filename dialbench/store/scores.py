@@ -19,7 +19,6 @@ from dialbench.store.schema import (
     ScoreFields,
     ScoresRecord,
     TallyFields,
-    current_name,
     damage_error,
     float_or_nan,
     read_record,
@@ -121,7 +120,7 @@ def _now() -> str:
 
 def _scores(record: ScoresRecord, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Score]:
     return {
-        current_name(name, fields.signature): score_of(
+        name: score_of(
             fields,
             **{kind: arrays.get(f"{kind}/{name}") for kind in _KINDS},
             tally=_tally(name, record.tallies[name], arrays) if name in record.tallies else None,

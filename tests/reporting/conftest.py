@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dialbench.records import Cell, Column, Decoding, Job, Result, Row, Score, Table
-from dialbench.reporting.tables.results import build
+from dialbench.reporting.tables.build import build
 
 SYSTEMS = (
     "Seq2Seq",

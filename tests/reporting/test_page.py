@@ -19,7 +19,7 @@ from dialbench.reporting.page.conversations import Conversations, SystemResponse
 from dialbench.reporting.page.drawing import drawing
 from dialbench.reporting.page.render import page
 from dialbench.reporting.report import write
-from dialbench.reporting.tables.results import build
+from dialbench.reporting.tables.build import build
 from dialbench.text.cleaning import visible
 
 HOSTILE = "</script><script>window.ran=1</script><img src=x onerror='window.ran=1'> & \u2028 \u202e"

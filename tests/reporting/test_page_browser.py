@@ -20,7 +20,7 @@ import pytest
 from dialbench.records import Example, Responses, Score
 from dialbench.reporting.options import ReportOptions
 from dialbench.reporting.report import write
-from dialbench.reporting.tables.results import build
+from dialbench.reporting.tables.build import build
 from dialbench.text.cleaning import visible
 
 PROGRAM = next(

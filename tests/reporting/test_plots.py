@@ -19,7 +19,7 @@ from dialbench.reporting.plots import canvas
 from dialbench.reporting.plots.bars import bars
 from dialbench.reporting.plots.overview import overview
 from dialbench.reporting.plots.scatter import decodings, quality_against_diversity
-from dialbench.reporting.tables.results import build
+from dialbench.reporting.tables.build import build
 
 NAMES = [f"System with a longer name {i}" if i % 3 else f"S{i}" for i in range(17)]
 

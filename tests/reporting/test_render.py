@@ -170,7 +170,7 @@ def test_formats_agree_on_every_cell(table, format):
 
 @pytest.mark.parametrize("format", READERS)
 def test_formats_agree_where_seeds_were_averaged(make_systems, format):
-    from dialbench.reporting.tables.results import build
+    from dialbench.reporting.tables.build import build
 
     results = [*make_systems(["one", "two"], (1, 2, 3)), *make_systems(["three"])]
     (table,) = build(results, metrics=["length", "dist-1", "dist-2", "bleu-1", "bleu-2", "ue"])

@@ -35,7 +35,7 @@ def test_every_table_in_every_text_format(tmp_path, table):
 
 
 def test_html_is_one_page_with_everything(tmp_path, make_systems):
-    from dialbench.reporting.tables.results import build
+    from dialbench.reporting.tables.build import build
 
     results = make_systems(["a", "b"])
     tables = [*build(results, metrics=["dist-2"]), named("other")]
@@ -49,7 +49,7 @@ def test_html_is_one_page_with_everything(tmp_path, make_systems):
 
 
 def test_plots_of_metrics_training_and_quality_against_diversity(tmp_path, make_systems):
-    from dialbench.reporting.tables.results import build
+    from dialbench.reporting.tables.build import build
 
     results = make_systems(["a", "b"])
     paths = write(
@@ -66,7 +66,7 @@ def test_plots_of_metrics_training_and_quality_against_diversity(tmp_path, make_
 
 
 def test_bar_charts_are_drawn_on_request(tmp_path, make_systems):
-    from dialbench.reporting.tables.results import build
+    from dialbench.reporting.tables.build import build
 
     results = [dataclasses.replace(one, curve=()) for one in make_systems(["a", "b"])]
     options = ReportOptions(["png", "html"], bars=True)
@@ -160,7 +160,7 @@ def test_every_plot_has_the_same_bytes_every_time(made_twice):
 
 
 def test_a_report_written_twice_is_the_same(tmp_path, make_systems):
-    from dialbench.reporting.tables.results import build
+    from dialbench.reporting.tables.build import build
 
     def run(folder):
         results = make_systems(["a", "b"], (1, 2))

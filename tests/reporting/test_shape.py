@@ -14,7 +14,7 @@ from dialbench.reporting.formats.render import render
 from dialbench.reporting.options import ReportOptions
 from dialbench.reporting.report import write
 from dialbench.reporting.shape import read_shape
-from dialbench.reporting.tables.results import build
+from dialbench.reporting.tables.build import build
 from dialbench.reporting.tables.rows import (
     require_rows,
     rows_named,

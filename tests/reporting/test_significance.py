@@ -25,7 +25,7 @@ def sample(value, per_response=None, parts=None, seeds=()):
         shares = None if groups is None else np.full(len(groups), 1 / len(groups))
         return Score(value, 0, "m", responses, parts=groups, shares=shares)
 
-    return Sample.of([score(each) for each in (seeds or [value])])
+    return Sample(tuple(score(each) for each in (seeds or [value])))
 
 
 def around(mean, n=50, seed=0):
@@ -125,7 +125,7 @@ def test_p_values_are_those_of_the_named_tests():
 def test_responses_of_one_dialogue_are_not_taken_as_independent():
     dialogue = np.repeat(np.arange(10.0), 4)
     a, b = around(0.5, 40, 1), around(0.45, 40, 2)
-    known = Sample.of([Score(0.5, 40, "m", a, dialogue)])
+    known = Sample((Score(0.5, 40, "m", a, dialogue),))
     actual = compare(known, sample(0.45, b))
     means = ((a - b).reshape(10, 4)).mean(axis=1)
     assert actual.p == pytest.approx(stats.ttest_1samp(means, 0).pvalue)
@@ -181,7 +181,7 @@ def test_training_runs_have_a_mean_a_deviation_and_an_interval_for_both_chances(
     assert several.value == pytest.approx(0.3)
     assert several.deviation == pytest.approx(math.sqrt(2 * 0.1**2))
     assert one.deviation is None
-    several = Sample.of([replace(score, interval=(0.2, 0.4)) for score in several.scores])
+    several = Sample(tuple(replace(score, interval=(0.2, 0.4)) for score in several.scores))
     low, high = several.interval()
     assert low < 0 < 0.2 < 0.4 < 1 < high
     assert several.interval((0.0, 1.0)) == (0.0, 1.0)

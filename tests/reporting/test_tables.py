@@ -9,7 +9,7 @@ import pytest
 
 import dialbench
 from dialbench.records import Column, Result
-from dialbench.reporting.tables.results import build
+from dialbench.reporting.tables.build import build
 from dialbench.reporting.tables.significance import Rules
 
 

@@ -55,7 +55,7 @@ def test_distinct_is_not_starred_for_what_a_tenth_of_the_set_says(scores):
     """EmpDG has more different words, though MoEL has on every tenth of the responses."""
     ours, base = (scores[system]["dist-1"] for system in ("EmpDG", "MoEL"))
     assert ours.value > base.value
-    rows = {row: Sample.of([scores[s]["dist-1"]]) for row, s in enumerate(("EmpDG", "MoEL"))}
+    rows = {row: Sample((scores[s]["dist-1"],)) for row, s in enumerate(("EmpDG", "MoEL"))}
     marks = mark(rows, Column("dist-1", "Dist-1"), Rules(0.01))
     assert marks.best == {0}
     assert marks.significant == set()

@@ -157,24 +157,3 @@ def test_a_baseline_that_is_no_longer_json_is_to_be_restored(path: Path, start: 
 def test_a_missing_file_says_how_to_write_it(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--update"):
         baselines.read(tmp_path / "none.json")
-
-
-def test_mattr_of_older_files_is_read_by_the_name_of_its_window(
-    tmp_path: Path, baseline: Baseline
-) -> None:
-    score = baseline.entries[0].scores["bleu-1"]
-    windows = {"mattr": 4, "mattr-50": 50}
-    older = {
-        name: score.model_copy(update={"signature": f"mattr|window:{window}|v:1"})
-        for name, window in windows.items()
-    }
-    entry = baseline.entries[0].model_copy(update={"scores": older})
-    baselines.write(tmp_path / "b.json", baseline.model_copy(update={"entries": [entry]}))
-    (actual,) = baselines.read(tmp_path / "b.json").entries
-    assert {name: actual.signature for name, actual in actual.scores.items()} == {
-        "mattr-4": "mattr|window:4|v:1",
-        "mattr": "mattr|window:50|v:1",
-    }
-    # Those names stay when the file is written anew.
-    baselines.write(tmp_path / "b.json", baseline.model_copy(update={"entries": [actual]}))
-    assert baselines.read(tmp_path / "b.json").entries == [actual]

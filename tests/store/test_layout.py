@@ -225,18 +225,6 @@ def test_scores_come_back_to_the_bit(
     json.loads(only(store.root, "scores.json").read_text(), parse_constant=pytest.fail)
 
 
-def test_mattr_of_older_scores_is_read_by_the_name_of_its_window(store: Store, job: Job) -> None:
-    older = {
-        name: Score(value, 2, f"mattr|window:{window}|v:1", parts=np.array([value]))
-        for name, value, window in (("mattr", 0.9, 4), ("mattr-50", 0.7, 50))
-    }
-    store.write_scores(job, older, SCORING)
-    actual = store.read_scores(job, SCORING)
-    assert actual is not None
-    assert {name: score.value for name, score in actual.items()} == {"mattr-4": 0.9, "mattr": 0.7}
-    assert actual["mattr-4"].parts == np.array([0.9])
-
-
 def test_scores_under_other_settings_stand_side_by_side(store: Store, job: Job) -> None:
     store.write_responses(responses(job))
     for tokenizer in ("default", "whitespace"):

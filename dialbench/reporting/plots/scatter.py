@@ -18,8 +18,8 @@ from dialbench.reporting.plots.values import (
     value_and_ends,
     whisker_note,
 )
+from dialbench.reporting.tables.build import fill
 from dialbench.reporting.tables.columns import column_of
-from dialbench.reporting.tables.results import fill
 from dialbench.reporting.tables.rows import SeedGroup, group_by_test_set, seed_groups
 from dialbench.reporting.tables.significance import Rules
 from dialbench.text.cleaning import clean, slug

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 
 from dialbench.papers.tables import PrintedTable
 from dialbench.records import Cell, Column, Result, Row, Score, Table
+from dialbench.reporting.tables.build import fill
 from dialbench.reporting.tables.columns import column_of
 from dialbench.reporting.tables.notes import repetition_notes
-from dialbench.reporting.tables.results import fill
 from dialbench.reporting.tables.rows import label_seed_groups
 from dialbench.reporting.tables.significance import Rules
 from dialbench.reporting.tables.text_table import MINUS, scale

@@ -64,14 +64,9 @@ class Rules:
 
 @dataclass(frozen=True)
 class Sample:
-    """The scores of a row in one column, one a training run."""
+    """The scores of a row in one column, one a training run and at least one."""
 
     scores: tuple[Score, ...]
-
-    @classmethod
-    def of(cls, scores: Sequence[Score]) -> Sample:
-        """The sample of the scores of one row, at least one."""
-        return cls(tuple(scores))
 
     @property
     def value(self) -> float:

@@ -109,18 +109,18 @@ class _SignatureColumn:
     metric: str
     column: Column
 
-    def scores(self, group: SeedGroup) -> list[Score]:
+    def scores(self, group: SeedGroup) -> tuple[Score, ...]:
         """The available scores of a row, one a seed that has one."""
-        return [
+        return tuple(
             score
             for score in group.scores(self.metric)
             if score.available and score.signature == self.column.signature
-        ]
+        )
 
     def marks(self, groups: Sequence[SeedGroup], rules: Rules, baseline: int | None) -> Marks:
         """The marks of the rows that compete in this column."""
         scores_of = {row: self.scores(group) for row, group in enumerate(groups) if group.ranked}
-        samples = {row: Sample.of(scores) for row, scores in scores_of.items() if scores}
+        samples = {row: Sample(scores) for row, scores in scores_of.items() if scores}
         repetitive = [row for row in samples if groups[row].repetitive]
         return mark(samples, self.column, rules, repetitive, baseline)
 
@@ -129,7 +129,7 @@ class _SignatureColumn:
         scores = self.scores(group)
         if not scores:
             return Cell(reason=self._missing_reason(group))
-        sample = Sample.of(scores)
+        sample = Sample(scores)
         return Cell(
             value=sample.value,
             interval=sample.interval(bounds_of(self.metric)),
