@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from dialbench.errors import InputError
 from dialbench.files.responses import ResponseLine
-from dialbench.metrics.base import Metric, read
 from dialbench.metrics.formulas import FORMULAS
-from dialbench.metrics.texts import Texts
 from dialbench.records import Result, Score
 from dialbench.reporting.tables.rows import group_by_test_set
-from dialbench.scoring.evaluation import score_statistics
 from dialbench.scoring.sources import Source, filled
 from dialbench.stats.clusters import Estimate
 from dialbench.stats.compare import Comparison, compare
@@ -25,31 +22,25 @@ _UNTESTED = "too few parts of the set have a value in both, which tests need"
 _ONE_VALUE = "one value for a training run, with nothing in it that a test could compare"
 
 
-def compared(
-    source: Source, base: Source, metrics: Sequence[Metric[Any]]
+def compare_scores(
+    source: Source, ours: Mapping[str, Score], base: Source, theirs: Mapping[str, Score]
 ) -> dict[str, dict[str, Any]]:
-    """How a file of responses differs from another one.
+    """How a file of responses differs from another one that answers the same examples.
 
     Args:
         source: the responses.
-        base: those that they are compared with.
-        metrics: one or more, all with the same tokeniser.
+        ours: their scores, kept comparable.
+        base: the responses that they are compared with.
+        theirs: the scores of those, in the same metrics.
 
     Returns:
         For each metric the fields of `dialbench.stats.compare.Comparison` as plain values, and
         a `reason` where there is no p.
-
-    Raises:
-        InputError: the two do not answer the same examples in the same order.
     """
-    if error := mismatch(source, base):
-        raise error
-    a, b = (read(side.responses(), metrics) for side in (source, base))
+    names = str(source.path), str(base.path)
     return {
-        metric.name: _difference(
-            _Side(str(source.path), [_score(metric, a)]), _Side(str(base.path), [_score(metric, b)])
-        )
-        for metric in metrics
+        metric: _difference(_Side(names[0], [score]), _Side(names[1], [theirs[metric]]))
+        for metric, score in ours.items()
     }
 
 
@@ -61,7 +52,7 @@ def compare_results(ours: Sequence[Result], base: Sequence[Result]) -> dict[str,
         base: those of the system it is compared with.
 
     Returns:
-        What `compared` returns, for each metric that both have scores in; means are over the
+        What `compare_scores` returns, for each metric that both have scores in; means are over the
         training runs that have a value.
 
     Raises:
@@ -139,11 +130,6 @@ def _unlike(signatures: Sequence[str]) -> str:
     common = set.intersection(*map(set, fields.values()))
     own = {name: "|".join(f for f in parts if f not in common) for name, parts in fields.items()}
     return " and ".join(rest or signature for signature, rest in own.items())
-
-
-def _score(metric: Metric[Any], texts: Texts) -> Score:
-    counted = [(metric, metric.statistics(texts))]
-    return score_statistics(counted, texts.dialogues, comparable=True)[metric.name]
 
 
 def _missing_reason(*sides: _Side) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from dialbench.records import Score, Split
 from dialbench.scoring.evaluation import score_responses
 from dialbench.scoring.meter import Meter
 from dialbench.scoring.options import InputOptions, ScoringOptions
-from dialbench.scoring.paired import compared, sharing_ids
+from dialbench.scoring.paired import compare_scores, mismatch, sharing_ids
 from dialbench.scoring.resources import build_metrics, usual_metrics
 from dialbench.scoring.sources import Files, Source, Sources
 from dialbench.version import __version__
@@ -73,11 +74,14 @@ def score(
     named, chosen = sort_options(options, InputOptions, ScoringOptions)
     inputs = InputOptions(**named)
     scoring = FileScoring.of(files, inputs, train, cache, paired_with, progress, **chosen)
-    reports = [report_of(s.system, inputs.corpus, scoring.scores(s)) for s in scoring.systems]
-    if base := scoring.base:
-        for source, report in zip(scoring.systems, reports, strict=True):
-            differences = compared(source, base, scoring.metrics)
+    reports = []
+    for source in scoring.systems:
+        scores = scoring.scores(source)
+        report = report_of(source.system, inputs.corpus, scores)
+        if base := scoring.base:
+            differences = scoring.differences(source, scores)
             report |= {"paired_with": base.system, "compared": differences}
+        reports.append(report)
     return reports
 
 
@@ -90,7 +94,7 @@ class FileScoring:
         base: those that all are compared with; None where none are named.
         metrics: all with the same tokeniser.
         corpus: whose test split is answered, where it was read.
-        meter: shows how far `scores` is.
+        meter: shows how far the scoring of all of them is.
     """
 
     systems: Sequence[Source]
@@ -100,7 +104,7 @@ class FileScoring:
     meter: Meter
 
     def __post_init__(self) -> None:
-        self.meter.begin(len(self.systems) * len(self.metrics))
+        self.meter.begin((len(self.systems) + (self.base is not None)) * len(self.metrics))
 
     @classmethod
     def of(
@@ -116,26 +120,39 @@ class FileScoring:
         """Reads what the arguments of `score` name; systems in memory have no base.
 
         Raises:
-            InputError: a file, name or argument cannot be used.
+            InputError: a file, name or argument cannot be used, or a file does not answer the
+                examples of the base in the same order.
         """
         bases = [] if paired_with is None else [paired_with]
         every = files if isinstance(files, Mapping) else [*files, *bases]
         sources = Sources(every, inputs, options.get("data"))
         same = sharing_ids(sources.systems)
-        systems = same[: len(files)]
+        systems, base = same[: len(files)], same[-1] if bases else None
+        if base and (error := next(filter(None, (mismatch(s, base) for s in systems)), None)):
+            raise error
         chosen = for_sources(systems, **options)
         text = training_split(train, chosen.data)
         if text is None and sources.corpus is not None:
             text = whole_training_split(sources.corpus) or None  # as in a run on this corpus
         meter = Meter(progress)
         metrics = build_metrics(chosen, text, cache, meter=meter)
-        base = same[-1] if bases else None
         return cls(systems, base, metrics, sources.corpus, meter)
 
     def scores(self, source: Source, *, comparable: bool = False) -> dict[str, Score]:
         """The scores of a system; see `score_responses` for `comparable`."""
-        responses = source.responses()
-        return score_responses(responses, self.metrics, comparable=comparable, meter=self.meter)
+        keep = comparable or self.base is not None
+        return score_responses(source.responses(), self.metrics, comparable=keep, meter=self.meter)
+
+    def differences(self, source: Source, scores: Mapping[str, Score]) -> dict[str, dict[str, Any]]:
+        """How a system with these scores differs from the base, which there must be."""
+        base, theirs = self._base_scores
+        return compare_scores(source, scores, base, theirs)
+
+    @cached_property
+    def _base_scores(self) -> tuple[Source, dict[str, Score]]:
+        if self.base is None:
+            raise ValueError("there is no base to compare with")
+        return self.base, self.scores(self.base)
 
 
 def for_sources(sources: Iterable[Source], **options: Any) -> ScoringOptions:

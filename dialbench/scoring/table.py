@@ -24,7 +24,7 @@ from dialbench.reporting.tables.rows import require_rows, seed_groups
 from dialbench.reporting.tables.scores import comparison_of
 from dialbench.reporting.tables.significance import Rules
 from dialbench.scoring.options import InputOptions
-from dialbench.scoring.paired import compared, mismatch
+from dialbench.scoring.paired import mismatch
 from dialbench.scoring.profile import profile
 from dialbench.scoring.score import FileScoring
 from dialbench.scoring.sources import Files, Source
@@ -84,10 +84,10 @@ def score_report(
     if out is not None:
         written = _written(tables, results, scoring, out, report, progress)
     if base := scoring.base:
-        tables += [
-            comparison_of(source.system, base.system, compared(source, base, scoring.metrics))
-            for source in scoring.systems
-        ]
+        for source, result in zip(scoring.systems, results, strict=True):
+            differences = guarded.differences(source, result.scores)
+            asked = {name: differences[name] for name in names}
+            tables.append(comparison_of(source.system, base.system, asked))
     return Results(tuple(results), tuple(tables), tuple(written))
 
 

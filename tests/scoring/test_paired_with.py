@@ -40,6 +40,32 @@ def test_a_system_does_not_differ_from_itself(tmp_path):
         assert (compared["difference"]["value"], compared["p"]) == (0.0, 1.0)
 
 
+def test_every_file_is_counted_once_and_none_where_one_does_not_fit(tmp_path, monkeypatch):
+    from dialbench.adapter import Progress
+    from dialbench.metrics.lexical import Mtld
+
+    counted, steps = [], []
+    statistics = Mtld.statistics
+
+    class Steps(Progress):
+        def update(self, stage, **numbers):
+            steps.append((numbers["step"], numbers["steps"]))
+
+    def count(metric, texts):
+        counted.append(len(texts))
+        return statistics(metric, texts)
+
+    monkeypatch.setattr(Mtld, "statistics", count)
+    paths = [written(tmp_path / f"{name}.jsonl", PAIRS) for name in ("one", "two", "base")]
+    score(paths[:2], metrics=["mtld"], paired_with=paths[2], progress=Steps())
+    assert counted == [len(PAIRS)] * 3
+    assert steps[-1] == (3, 3)
+    few = written(tmp_path / "few.jsonl", PAIRS[:7])
+    with pytest.raises(InputError, match=f"it has {len(PAIRS)} responses where"):
+        score([paths[0], few], metrics=["mtld"], paired_with=paths[2])
+    assert len(counted) == 3
+
+
 def test_other_contexts_are_named(tmp_path):
     file = written(tmp_path / "file.jsonl", PAIRS)
     swapped = written(tmp_path / "swapped.jsonl", [*PAIRS[:5], *PAIRS[:4:-1]])

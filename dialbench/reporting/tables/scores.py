@@ -17,7 +17,7 @@ def comparison_of(system: str, base: str, compared: Mapping[str, Mapping[str, An
     Args:
         system: its name.
         base: that of the other.
-        compared: of each metric what `dialbench.scoring.paired.compared` says.
+        compared: of each metric what `dialbench.scoring.paired.compare_scores` says.
     """
     differences = [(column_of(name), values) for name, values in compared.items()]
     rows = [Row(column.title, _difference_cells(column, values)) for column, values in differences]
