@@ -86,7 +86,7 @@ class TopicConfig(AdaptiveConfig):
             mean anything, and stays the same for all conversations.
         topic_annealing: updates over which the weight of the KL rises to 1.
         diversity: weight of the angles between topics, which are to be large and alike.
-        topic_draw: whether an answer draws nu from the prior or takes its mean.
+        topic_draw: whether a response draws nu from the prior or takes its mean.
     """
 
     topics: int = 5
@@ -295,7 +295,7 @@ class TopicModel(LSTMModel):
         numbers: the topical words, by their number in the vocabulary.
     """
 
-    # The vectors of topics and words tell what theta means; no answer reads them.
+    # The vectors of topics and words tell what theta means; no response reads them.
     training_only: ClassVar[tuple[str, ...]] = ("posterior", "topics.topics", "topics.words")
     separately_clipped: ClassVar[tuple[str, ...]] = ("posterior", "topics")
     inferring: ClassVar[tuple[str, ...]] = ("posterior", "topics.prior", "topics.shares")

@@ -1,10 +1,10 @@
-"""DOM-Seq2Seq: a classifier of domains, a Seq2Seq for each domain, and the best of their answers.
+"""DOM-Seq2Seq: a classifier of domains, a Seq2Seq for each domain, and the best of their responses.
 
 Choudhary et al., "Domain Aware Neural Dialog System", baseline "DOM-Seq2Seq" of the AdaND paper
 (section 4.1). Domains are k-means clusters of the training contexts' tf-idf vectors, as corpora
 reach a system without labels; multinomial logistic regression on these vectors gives
 P(domain | context). All generators start from one Seq2Seq (LSTM) trained on everything and go on
-with their domain. Each answers, and the answer with the highest
+with their domain. Each answers, and the response with the highest
 log P(domain | context) + log p(response | context) / |response| is given, EOS counted.
 """
 
@@ -63,7 +63,7 @@ class DOMSeq2Seq(LSTMAdapter):
     card = Card(
         title="DOM-Seq2Seq",
         family="recurrent",
-        summary="an LSTM encoder-decoder for each domain; the best of their answers is given",
+        summary="an LSTM encoder-decoder for each domain; the best of their responses is given",
         paper="Choudhary et al., Domain Aware Neural Dialog System",
         year=2017,
     )
@@ -78,7 +78,7 @@ class DOMSeq2Seq(LSTMAdapter):
 
     @classmethod
     def supports(cls, decoding: Decoding) -> bool:
-        """Greedy and beam, whose answers have a probability to rank them by."""
+        """Greedy and beam, whose responses have a probability to rank them by."""
         return decoding.method in ("greedy", "beam")
 
     def build_model(self, size: int) -> DialogueModel:
@@ -142,7 +142,7 @@ class DOMSeq2Seq(LSTMAdapter):
         return self.trainer(generator, data, heldout, own_run).fit().best_loss
 
     def answer(self, model: DialogueModel, batch: Batch, decoding: Decoding) -> list[list[int]]:
-        """The best of the generators' answers to each context of the batch."""
+        """The best of the generators' responses to each context of the batch."""
         width = int(decoding.value) if decoding.method == "beam" else 1
         limit = self.config.response_tokens
         answers = [  # by domain, then by example

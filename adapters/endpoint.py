@@ -3,7 +3,7 @@
 The last turn of a context is the user's, the one before the assistant's, and so on in turn; a
 `system` prompt stands in front where one is given. A context with an even number of turns thus
 begins with the assistant; `opening` puts a user's turn before it, for chat templates that demand
-one. Every answer is on the disk as soon as it comes, so that a killed run asks only for the rest.
+one. Every response is on the disk as soon as it comes, so that a killed run asks only for the rest.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class EndpointConfig:
         model: as the server calls it.
         system: a prompt in front of every conversation; a comma would end it.
         opening: a user's turn before contexts that would begin with the assistant.
-        max_tokens: of an answer; 40 words at the usual four tokens to three words.
+        max_tokens: of a response; 40 words at the usual four tokens to three words.
         concurrency: requests under way at once.
         timeout: seconds that an attempt may take, to the last byte of the answer.
         attempts: how often a request is sent at most.
@@ -137,7 +137,7 @@ class Endpoint(Adapter):
     def respond(self, contexts: Sequence[Context], decoding: Decoding, run: Run) -> list[str]:
         """Responds to all contexts, `concurrency` at a time; order is kept."""
         bodies = [self.body(context, decoding, run.seed) for context in contexts]
-        # Of one context greedy decoding knows but one answer, however many are wanted.
+        # Of one context greedy decoding knows but one response, however many are wanted.
         seeded = self.seeded(decoding)
         keys = [
             fingerprint_of([self.config.address, context.id if seeded else context.example, body])

@@ -6,7 +6,7 @@ learns which actions y there are: its recognition network gives q(y|x), and its 
 the average of q over a batch, not each q, close to uniform. Then the autoencoder is frozen, and an
 encoder-decoder learns to answer under argmax q, and a policy p(y|c) to choose y from the context.
 The recogniser, reading the words as expected, must find the action again (the attribute loss).
-Answers sample y from the policy.
+Responses sample y from the policy.
 
 Losses weigh what they weigh in that code: that of the words is a mean over tokens, those of policy
 and attributes are means over the batch and the M variables, the regulariser over the M variables.
@@ -291,7 +291,7 @@ class LAEDTrainer(Trainer):
     config: LAEDConfig
 
     def fit(self) -> History:
-        """Losses of before the second stage say nothing of answers, and leave the curve."""
+        """Losses of before the second stage say nothing of responses, and leave the curve."""
         history = super().fit()
         for row in history.curve[: self._first]:
             for key in ("train_loss", "train_nll", "valid_loss", "valid_nll"):
@@ -314,17 +314,17 @@ class LAEDTrainer(Trainer):
 
     @property
     def untrained(self) -> bool:
-        """As of `Trainer`; the first stage learns no answers."""
+        """As of `Trainer`; the first stage learns no responses."""
         return self.history.step <= self.config.autoencoder_updates
 
     def _finish(self, number: int, row: dict[str, float]) -> None:
         if number == self._first + 1:
-            # Losses of before are of no answers: the first epoch that learns them has no rival.
+            # Losses of before are of no responses: the first epoch that learns them has no rival.
             self.history.best_loss = math.inf
         super()._finish(number, row)
 
     def _should_continue(self) -> bool:
-        # Patience begins with the first epoch that learns answers.
+        # Patience begins with the first epoch that learns responses.
         return self.history.epoch <= self._first or super()._should_continue()
 
 

@@ -22,7 +22,7 @@ class MostFrequent(Adapter):
     def fit(self, train: Split, valid: Split, run: Run) -> None:
         """Counts the training responses by their tokens; of equals, the first to appear wins.
 
-        The answer is written as it first appears in the training split.
+        The response is written as it first appears in the training split.
 
         Raises:
             ValueError: there are no training responses.

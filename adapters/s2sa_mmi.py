@@ -2,7 +2,7 @@
 
 Baseline "S2SA-MMI" of the DVS2S paper after Li et al. (MMI-bidi). A second S2SA is
 trained to write the message from the response. Of the hypotheses r of a message m the one with the
-highest (1 - lambda) log p(r | m) / |r| + lambda log p(m | r) / |m| is the answer, EOS counted in
+highest (1 - lambda) log p(r | m) / |r| + lambda log p(m | r) / |m| is the response, EOS counted in
 both lengths: summed, |r| would decide. The code of MMI weighs both sums alike, hence lambda = 0.5.
 """
 

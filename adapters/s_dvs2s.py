@@ -7,7 +7,7 @@ words and the N likeliest content words alone, whose output rows are gathered on
 (eq. 6, 7).
 
 The predictor learns after S2SA, with the encoder kept as it is. What is learnt does not depend on
-the N that answers are written with, so rows of several N share one training.
+the N that responses are written with, so rows of several N share one training.
 """
 
 from __future__ import annotations

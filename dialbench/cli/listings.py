@@ -122,7 +122,7 @@ def _system_text(system: Mapping[str, Any]) -> str:
 def _parameters_text(counts: Mapping[str, int]) -> str:
     if not counts:
         return ""
-    kinds = {"trained": "trained", "random": "frozen", "inference": "used for answers"}
+    kinds = {"trained": "trained", "random": "frozen", "inference": "used for responses"}
     parts = [f"{counts[f'{key}_parameters']:,} {description}" for key, description in kinds.items()]
     return f"{counts['parameters']:,} ({', '.join(parts)})"
 

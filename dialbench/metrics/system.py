@@ -119,7 +119,7 @@ def _seconds(result: Result, responses: Responses) -> float:
     if "parameters" not in result.facts:
         raise _NotReported("the system has no model whose speed would count")
     if not responses.seconds > 0:
-        raise _NotReported("the answers took less time than the clock can tell")
+        raise _NotReported("the responses took less time than the clock can tell")
     return responses.seconds
 
 

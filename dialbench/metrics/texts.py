@@ -228,16 +228,16 @@ class Texts(Shared):
         same: dict[str, str] = {}
         stream = iter(pairs)
         while batch := list(islice(stream, _BATCH)):
-            responses.extend([answers[1] for answers in batch], repeat(1, len(batch)))
-            each = [answers[0].references for answers in batch]
+            responses.extend([pair[1] for pair in batch], repeat(1, len(batch)))
+            each = [pair[0].references for pair in batch]
             references.extend(list(chain.from_iterable(each)), map(len, each))
             several = max(map(len, batch)) > _ALONE
-            more = [answers[2:] for answers in batch] if several else [()] * len(batch)
+            more = [pair[2:] for pair in batch] if several else [()] * len(batch)
             alternatives.extend(list(chain.from_iterable(more)), map(len, more))
-            ids = [answers[0].dialogue_id for answers in batch]
+            ids = [pair[0].dialogue_id for pair in batch]
             dialogues.extend(map(same.setdefault, ids, ids))
             if verbatim:
-                contexts.extend(tuple(map(composed, answers[0].context)) for answers in batch)
+                contexts.extend(tuple(map(composed, pair[0].context)) for pair in batch)
         return cls(
             responses.ragged(),
             references.ragged(),

@@ -195,8 +195,8 @@ class NeuralAdapter(Adapter):
         for rows in answering_rows(data, self.config.answer_batch):
             batch = make_batch(data, rows, run.device, run.seed, "infer")
             with autocast(run.device, dtype_of(self.config.precision, run.device)):
-                answers = self.answer(model, batch, decoding)
-            texts[rows] = [detokenize(self.vocabulary.decode(answer)) for answer in answers]
+                responses = self.answer(model, batch, decoding)
+            texts[rows] = [detokenize(self.vocabulary.decode(tokens)) for tokens in responses]
             done += len(rows)
             run.progress.update("respond", step=done, steps=len(data))
         return list(texts)

@@ -168,7 +168,7 @@ def mismatch(source: Source, base: Source) -> InputError | None:
         what = f"it has {len(theirs)} responses where {source.path} has {len(ours)}"
         return InputError(what, where=str(base.path), hint=_SAME)
     # A file without any reference may be compared: metrics with references have a reason then.
-    referred = all(any(answer.references for answer in side) for side in (ours, theirs))
+    referred = all(any(line.references for line in side) for side in (ours, theirs))
     for a, b in zip(ours, theirs, strict=True):
         if what := _mismatch(a, b, referred):
             return InputError(f"{what} {a.where}", where=b.where, hint=_SAME)

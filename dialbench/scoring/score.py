@@ -176,7 +176,7 @@ def metrics_for(sources: Iterable[Source]) -> tuple[str, ...]:
     Raises:
         InputError: a file cannot be read.
     """
-    several = any(answer.alternatives for source in sources for answer in source.lines())
+    several = any(line.alternatives for source in sources for line in source.lines())
     return usual_metrics(2 if several else 1)
 
 

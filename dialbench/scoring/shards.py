@@ -130,24 +130,24 @@ def _counted(
     checksum = hashlib.sha256(json.dumps(counted, sort_keys=True).encode() + b"\n")
 
     def noting() -> Iterator[ExampleResponses]:
-        for answer in source.lines():
-            ids.append(_id_of(answer))
-            answers = example, *texts = answer.with_example()
+        for line in source.lines():
+            ids.append(_id_of(line))
+            pair = example, *texts = line.with_example()
             checksum.update(json.dumps([*astuple(example), texts]).encode() + b"\n")
-            yield answers
+            yield pair
 
     texts = read(noting(), metrics)
     return Shard.of(stem(source.path), corpus, ids, texts, metrics), checksum.hexdigest()
 
 
-def _id_of(answer: ResponseLine) -> str:
-    if answer.id is None:
+def _id_of(line: ResponseLine) -> str:
+    if line.id is None:
         raise InputError(
             "this line has no id",
-            where=answer.where,
+            where=line.where,
             hint="Shards are merged by example id: give every response the id of its example.",
         )
-    return answer.id
+    return line.id
 
 
 def _require_same_metrics(shards: Sequence[tuple[Path, Shard]]) -> None:

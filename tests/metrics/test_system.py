@@ -93,7 +93,7 @@ def test_speed_is_that_of_all_answers_on_a_named_device():
     ("reason", "texts", "more"),
     [
         ("the responses hold no word", ("", ""), FACTS),
-        ("the answers took less time", ("a",), {**FACTS, "seconds": 0.0}),
+        ("the responses took less time", ("a",), {**FACTS, "seconds": 0.0}),
         ("the system has no model", ("a",), {}),
     ],
 )
