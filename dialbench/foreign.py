@@ -20,27 +20,26 @@ def streams_kept() -> Iterator[None]:
         yield
 
 
-def asked(name: str, what: str, answer: Callable[[], R], *, where: str = "--models") -> R:
+def ask_system(name: str, what: str, question: Callable[[], R]) -> R:
     """What a system says of itself before anything is done.
 
     Args:
         name: of the system.
         what: is asked, as its code calls it.
-        answer: asks it.
-        where: the argument that names the system.
+        question: asks it.
 
     Raises:
         InputError: it raises an error of its own.
     """
     try:
         with streams_kept():
-            return answer()
+            return question()
     except (DialbenchError, KeyboardInterrupt):
         raise
     except BaseException as error:  # it is code, which may raise whatever it likes
         raise InputError(
             f"{name}: its {what} raised {type(error).__name__}: {first_line(error)}",
-            where=where,
+            where="--models",
             hint="Fix it, or leave the system out.",
         ) from error
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from dialbench.corpora.base import load_corpus
 from dialbench.corpora.corpus import Corpus, sample
 from dialbench.errors import InputError
-from dialbench.foreign import asked
+from dialbench.foreign import ask_system
 from dialbench.options import split_outside_brackets, write_options
 from dialbench.presets.preset import Preset
 from dialbench.presets.preset import load as load_preset
@@ -299,7 +299,7 @@ def _check_settings(
 def _check_decodings(jobs: Iterable[_PlannedJob], where: str) -> None:
     for job in jobs:
         name, adapter = job.system.name, job.system.adapter
-        if not asked(name, "supports", partial(adapter.supports, job.decoding)):
+        if not ask_system(name, "supports", partial(adapter.supports, job.decoding)):
             raise InputError(
                 f"{name} cannot decode with {job.decoding}",
                 where=where,
@@ -415,7 +415,7 @@ def _task(planned: _PlannedJob, dataset: Dataset) -> Task:
     system, preset = planned.system, planned.preset
     config = system.config(preset.system)
     inspect = partial(system.adapter.inspect, config, dataset.contexts, dataset.data)
-    files = asked(system.name, "inspect", inspect)
+    files = ask_system(system.name, "inspect", inspect)
     outside = {"outside": dict(files)} if files else {}
     training = {**training_settings(system, preset), **outside, **dataset.training}
     base = _base(planned, dataset)
@@ -426,7 +426,7 @@ def _task(planned: _PlannedJob, dataset: Dataset) -> Task:
     answering = dict(dataset.answering)
     job = Job(system.name, corpus, planned.seed, planned.decoding, preset.name, training, answering)
     task = Task(job, system, dataset, preset, base)
-    asked(system.name, "title", lambda: task.label)  # now, not after others were trained
+    ask_system(system.name, "title", lambda: task.label)  # now, not after others were trained
     return task
 
 
