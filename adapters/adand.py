@@ -379,7 +379,7 @@ class AdaNDContext(LSTMAdapter):
         family="recurrent",
         summary="an LSTM encoder-decoder whose weights are made from the context, step by step",
         paper=_PAPER,
-        year=2020,
+        year=2019,
     )
     Config = AdaptiveConfig
     config: AdaptiveConfig
@@ -440,7 +440,7 @@ class AdaNDTopic(LatentTopicAdapter):
         family="variational",
         summary="an LSTM encoder-decoder whose weights are made from the conversation's topics",
         paper=_PAPER,
-        year=2020,
+        year=2019,
     )
 
 
@@ -453,6 +453,6 @@ class AdaND(LatentTopicAdapter):
         family="variational",
         summary="an LSTM encoder-decoder whose weights are made from context and topics",
         paper=_PAPER,
-        year=2020,
+        year=2019,
     )
     Model = BothModel

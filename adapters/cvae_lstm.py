@@ -131,7 +131,7 @@ class CVAELSTM(LSTMAdapter):
         family="variational",
         summary="Seq2Seq of LSTMs with a Gaussian latent variable and a bag of words",
         paper="Cai et al., Adaptive Parameterization for Neural Dialogue Generation",
-        year=2020,
+        year=2019,
     )
     Config = CVAELSTMConfig
     config: CVAELSTMConfig

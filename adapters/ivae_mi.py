@@ -9,7 +9,8 @@ the networks of z, and five times the critic. The posterior is trained by the fi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, cast
 
@@ -177,6 +178,19 @@ class IVAEModel(AttentionFreeDecoding, DialogueModel):
         c = self.read(batch)
         return c, torch.cat([self.utterances(batch.target), c], -1)
 
+    @contextmanager
+    def without_dropout(self) -> Iterator[None]:
+        """A block in which `features` drops nothing."""
+        layers = self.dropout, self.utterance_dropout
+        modes = [layer.training for layer in layers]
+        for layer in layers:
+            layer.eval()
+        try:
+            yield
+        finally:
+            for layer, mode in zip(layers, modes, strict=True):
+                layer.train(mode)
+
     def judge(self, z: Tensor, c: Tensor) -> Tensor:
         """nu(z, c), (B,)."""
         return self.critic(torch.cat([z, c], -1))[:, 0].float()  # type: ignore[no-any-return]
@@ -196,10 +210,7 @@ class IVAEModel(AttentionFreeDecoding, DialogueModel):
 
         Then what the posterior would give and the critic's KL stand beside it.
         """
-        return self.loss_from(*self.features(batch), batch)
-
-    def loss_from(self, c: Tensor, both: Tensor, batch: Batch) -> Losses:
-        """As `loss`, from what `features` gave."""
+        c, both = self.features(batch)
         z = self.posterior(both, noise(batch, self.config.latent))  # (B, z)
         hidden = self.hidden(self.begin(z, c), batch.inputs)  # (B, T, h + z)
         words = word_loss(hidden, self.output, batch)
@@ -268,13 +279,13 @@ class AlternatingTrainer(Trainer):
         words, nets, critic = self.parameters
         first: type[Any] = torch.optim.SGD if config.optimiser == "sgd" else torch.optim.Adam
         posterior = [*model.posterior.parameters()]
-        others = words[: -len(posterior)]
+        self._coders = words[: -len(posterior)]
         self.optimiser = cast(
             torch.optim.Optimizer,
             Optimisers(
                 first(
                     [
-                        {"params": others, "share": 1.0},
+                        {"params": self._coders, "share": 1.0},
                         {"params": posterior, "share": config.posterior_share},
                     ],
                     lr=config.learning_rate,
@@ -293,19 +304,22 @@ class AlternatingTrainer(Trainer):
         batch = make_batch(self.train, rows, self.run.device)
         self.history.step += 1
         with autocast(self.run.device, self.dtype):
-            features = self.model.features(batch)  # c (B, h), [x; c] (B, 3h)
-            losses = self.model.loss_from(*features, batch)
+            losses = self.model.loss(batch, self.history.step)
         # (a) words, by z of the posterior
         self._step_of(0, losses.objective(*self.average_batch), self.rate())
         # Of a single example the critic's batch normalisation would make +1 and -1 of the two
         # samples, however far apart they lie and whatever the context is.
         if len(batch) > 1:
-            self._learn_divergence(features, batch)
+            self._learn_divergence(batch)
         return losses
 
-    def _learn_divergence(self, features: tuple[Tensor, Tensor], batch: Batch) -> None:
-        # Encoders learn from the words alone.
-        c, both = (feature.detach().to(self.parameters[0][0].dtype) for feature in features)
+    def _learn_divergence(self, batch: Batch) -> None:
+        # Encoders learn from the words alone. As in the code, they read anew what (a) has changed
+        # them for, and without dropout, as when responding.
+        with torch.no_grad(), autocast(self.run.device, self.dtype), self.model.without_dropout():
+            features = self.model.features(batch)
+        # c (B, h), [x; c] (B, 3h)
+        c, both = (feature.to(self.parameters[0][0].dtype) for feature in features)
         # Warm-up and schedule are of all three rates; what falls every ten epochs is (a)'s alone.
         share = super().rate() / self.config.learning_rate
         # (b) the networks of z: a smaller KL, as far as the critic sees it
@@ -317,7 +331,8 @@ class AlternatingTrainer(Trainer):
     def _step_of(self, number: int, loss: Tensor, rate: float) -> None:
         optimiser = cast(Optimisers, self.optimiser).members[number]
         torch.autograd.backward(loss)
-        torch.nn.utils.clip_grad_norm_(self.parameters[number], self.config.clip)
+        if number == 0:  # and there not the posterior, as in the code
+            torch.nn.utils.clip_grad_norm_(self._coders, self.config.clip)
         for group in optimiser.param_groups:
             group["lr"] = rate * group["share"]
         optimiser.step()
@@ -328,7 +343,7 @@ class IVAEMI(WordAdapter, NeuralAdapter):
     """iVAE_MI."""
 
     name = "ivae-mi"
-    version = 3
+    version = 4
     card = Card(
         title="iVAE_MI",
         family="variational",

@@ -36,7 +36,7 @@ from dialbench.text.vocabulary import PAD
 from .blocks.embedding import WordAdapter, WordEmbedding, WordStart, WordTable
 from .blocks.hierarchical import ContextEncoder, Conversation
 from .blocks.latent import COLLAPSED, precise
-from .blocks.recurrent import StackedGRU
+from .blocks.recurrent import RecurrentEncoder, StackedGRU
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class LAEDConfig(WordTable, WordStart, NeuralConfig):
     How much is read and written, and the patience, are those of all systems of the AdaND paper.
 
     Attributes:
-        hidden: of every GRU; half of it for the one that reads utterances.
+        hidden: of every GRU; half of it for each direction of the one that reads utterances.
         actions: M, variables of an action.
         values: K, values of each variable.
         autoencoder_updates: how many the first stage takes; `epochs` and `patience` count from
@@ -66,7 +66,7 @@ class LAEDConfig(WordTable, WordStart, NeuralConfig):
     hidden: int = 512
     actions: int = 3
     values: int = 5
-    autoencoder_updates: int = 5_000
+    autoencoder_updates: int = 4_000
     attribute_weight: float = 0.1
     dropout: float = 0.3
 
@@ -119,6 +119,30 @@ class Reader(nn.Module):
         last = (real.sum(1) - 1).clamp(min=0)  # (B,) place of the last real vector
         # the state after the last real vector, (B, hidden)
         return states[torch.arange(len(states), device=last.device), last]  # type: ignore[no-any-return]
+
+
+class AttentiveReader(nn.Module):
+    """A bidirectional GRU over words, whose outputs are averaged with weights of their own.
+
+    Args:
+        inputs: size of the word vectors.
+        hidden: of each direction.
+    """
+
+    def __init__(self, inputs: int, hidden: int) -> None:
+        super().__init__()
+        self.encoder = RecurrentEncoder(inputs, hidden, 1, 0.0)
+        self.key = nn.Linear(2 * hidden, hidden)
+        self.query = nn.Linear(hidden, 1, bias=False)  # a bias would change no weight
+
+    def forward(self, vectors: Tensor, real: Tensor) -> Tensor:
+        """(U, W, inputs), `real` (U, W) -> (U, 2 * hidden)."""
+        states, _ = self.encoder.read(vectors, real)  # (U, W, 2 * hidden)
+        scores = self.query(self.key(states).tanh()).squeeze(-1)  # v' tanh(W h_t + b), (U, W)
+        # Not minus infinity, of which a row without words would make NaN; states are zero on PAD.
+        least = torch.finfo(scores.dtype).min
+        weights = scores.masked_fill(~real, least).softmax(-1)  # (U, W)
+        return (weights[:, None] @ states).squeeze(1)  # type: ignore[no-any-return]
 
 
 class Writer(nn.Module):
@@ -185,8 +209,8 @@ class LAEDModel(DialogueModel):
         self.config = config
         self.autoencoder = Autoencoder(config, vocabulary)
         self.embedding = WordEmbedding(vocabulary, e, config.word_spread)
-        self.utterance = Reader(e, h // 2)
-        self.context = ContextEncoder(h // 2, h, 1, 0.0)
+        self.utterance = AttentiveReader(e, h // 2)
+        self.context = ContextEncoder(2 * (h // 2), h, 1, 0.0)
         self.policy = nn.Sequential(
             nn.Linear(h, h), nn.Tanh(), nn.Linear(h, config.actions * config.values)
         )
@@ -197,7 +221,7 @@ class LAEDModel(DialogueModel):
         """The contexts c, (B, h)."""
         turns = batch.turns
         vectors = self.dropout(self.embedding(turns.tokens))  # (U, W, e), each utterance once
-        utterances = self.utterance(vectors, turns.tokens.ne(PAD))  # (U, h/2)
+        utterances = self.utterance(vectors, turns.tokens.ne(PAD))  # (U, h)
         return self.context(Conversation.gather(utterances, turns.contexts))  # type: ignore[no-any-return]
 
     def choices(self, c: Tensor) -> Tensor:
@@ -332,7 +356,7 @@ class LAED(WordAdapter, NeuralAdapter):
     """Latent actions from an autoencoder."""
 
     name = "laed"
-    version = 5
+    version = 6
     card = Card(
         title="LAED",
         family="variational",

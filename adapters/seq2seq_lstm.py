@@ -229,7 +229,7 @@ class Seq2SeqLSTM(LSTMAdapter):
         family="recurrent",
         summary="LSTM encoder-decoder with attention behind the decoder",
         paper="Cai et al., Adaptive Parameterization for Neural Dialogue Generation",
-        year=2020,
+        year=2019,
     )
     Config = LSTMConfig
     config: LSTMConfig

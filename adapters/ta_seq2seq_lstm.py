@@ -85,7 +85,7 @@ class TASeq2SeqLSTM(TopicAdapter, LSTMAdapter):
         summary="Seq2Seq of LSTMs with attention to words of the context's topic, which it prefers"
         " to say",
         paper="Cai et al., Adaptive Parameterization for Neural Dialogue Generation",
-        year=2020,
+        year=2019,
     )
     Config = TASeq2SeqLSTMConfig
     config: TASeq2SeqLSTMConfig

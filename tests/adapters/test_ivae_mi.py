@@ -226,12 +226,45 @@ class TestSteps:
         made._update(torch.arange(8).numpy())
         assert steps == [0, 1, 2, 2, 2]
 
+    def test_the_critic_reads_what_responding_reads(self, trainer, monkeypatch):
+        """Contexts without dropout, by the encoders that the words have just changed."""
+        made, read = trainer(dropout=0.5, optimiser="sgd", learning_rate=0.5, warmup=0), []
+        model, gap = made.model.train(), IVAEModel.gap
+
+        def record(model, c, both, batch):
+            read.append((c, both))
+            return gap(model, c, both, batch)
+
+        monkeypatch.setattr(IVAEModel, "gap", record)
+        made._update(torch.arange(8).numpy())
+        assert model.training
+        assert model.dropout.training
+        batch = make_batch(made.train, torch.arange(8).numpy(), "cpu")
+        expected = model.eval().features(batch)
+        assert len(read) == 1 + made.config.critic_steps
+        for features in read:
+            for one, other in zip(features, expected, strict=True):
+                assert torch.equal(one, other)
+
+    def test_gradients_of_encoder_and_decoder_alone_are_clipped(self, trainer):
+        made = trainer(optimiser="sgd", clip=1e-3, dropout=0.0)
+        model = made.model.train()
+        before = {name: p.detach().clone() for name, p in model.named_parameters()}
+        batch = make_batch(made.train, torch.arange(8).numpy(), "cpu")
+        made._step_of(0, model.loss(batch, 0).total, 1.0)
+        squares = {"posterior": 0.0, "others": 0.0}
+        for name, parameter in model.named_parameters():
+            part = "posterior" if name.startswith("posterior") else "others"
+            squares[part] += ((parameter.detach() - before[name]) ** 2).sum().item()
+        assert math.sqrt(squares["others"]) == pytest.approx(1e-3, rel=1e-3)
+        assert math.sqrt(squares["posterior"]) > 2e-3
+
     def test_one_example_teaches_the_words_alone(self, trainer):
         """Normalised over its two samples alone, the critic sees neither them nor the context."""
         made = trainer(optimiser="sgd", nets_rate=1e-2, critic_rate=1e-2, warmup=0)
         model = made.model.train()
         z, c = torch.randn(2, 6).double(), torch.randn(1, 12).double()
-        near, far = (model.judge(z * size, c.repeat(2, 1)) for size in (1.0, 100.0))
+        near, far = (model.judge(z * size, c.repeat(2, 1)) for size in (100.0, 1e4))
         assert torch.allclose(near, far, atol=1e-2)
         before = {name: p.detach().clone() for name, p in model.named_parameters()}
         made._update(torch.tensor([3]).numpy())

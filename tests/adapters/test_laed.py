@@ -11,6 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 from dialbench_adapters.laed import (
+    AttentiveReader,
     LAEDConfig,
     LAEDModel,
     frozen,
@@ -43,7 +44,8 @@ class TestConfig:
             model = LAEDModel(LAEDConfig(), 20_000)
         writer = 16 * 512 + gru(200, 512) + 513 * 20_000
         autoencoder = 4_000_000 + gru(200, 512) + 513 * 15 + writer
-        answering = 4_000_000 + gru(200, 256) + gru(256, 512) + 513 * 512 + 513 * 15 + writer
+        utterance = 2 * gru(200, 256) + 513 * 256 + 256
+        answering = 4_000_000 + utterance + gru(512, 512) + 513 * 512 + 513 * 15 + writer
         assert count_parameters(model.autoencoder)["parameters"] == autoencoder
         assert count_parameters(model)["parameters"] == autoencoder + answering
         assert count_for_responses(model) == answering
@@ -51,7 +53,7 @@ class TestConfig:
     def test_defaults_are_those_of_its_scripts(self):
         c = LAEDConfig()
         assert (c.actions, c.values, c.embedding, c.hidden) == (3, 5, 200, 512)
-        assert (c.autoencoder_updates, c.attribute_weight) == (5_000, 0.1)
+        assert (c.autoencoder_updates, c.attribute_weight) == (4_000, 0.1)
         assert (c.learning_rate, c.batch_size, c.clip, c.dropout) == (1e-3, 30, 3.0, 0.3)
 
     def test_lengths_and_patience_are_those_of_its_peers(self):
@@ -140,6 +142,30 @@ class TestContext:
         assert torch.equal(heard, reads(last)[0])
         assert tokens == reads(last)[1]
         assert not torch.equal(heard, reads("hurry !", last.removeprefix("hat "))[0])
+
+
+class TestAttentiveReader:
+    @pytest.fixture
+    def reader(self):
+        torch.manual_seed(1)
+        return AttentiveReader(4, 3).double()
+
+    def test_is_a_mean_of_both_directions_with_weights_of_its_own(self, reader):
+        vectors = torch.randn(1, 5, 4, dtype=torch.float64)
+        real = torch.ones(1, 5, dtype=torch.bool)
+        states, _ = reader.encoder.read(vectors, real)
+        keys = torch.tanh(states[0] @ reader.key.weight.T + reader.key.bias)
+        scores = [math.exp((key * reader.query.weight[0]).sum().item()) for key in keys]
+        expected = sum(s / sum(scores) * state for s, state in zip(scores, states[0], strict=True))
+        assert torch.allclose(reader(vectors, real)[0], expected)
+        reader.query.weight.data.zero_()
+        assert torch.allclose(reader(vectors, real)[0], states[0].mean(0))
+
+    def test_padding_changes_nothing(self, reader):
+        vectors = torch.randn(2, 5, 4, dtype=torch.float64)
+        real = torch.tensor([[True] * 5, [True] * 2 + [False] * 3])
+        alone = reader(vectors[1:, :2], real[1:, :2])
+        assert torch.allclose(reader(vectors, real)[1:], alone)
 
 
 class TestAnswering:

@@ -44,7 +44,7 @@ def counts(name: str, preset: str = "paper") -> dict[str, int]:
         # the posterior 600 -> 128 and the bag of words
         ("cvae-lstm", 32_158_056, 0, 76_928 + 8_166_000),
         # the autoencoder
-        ("laed", 33_639_006, 0, 16_469_295),
+        ("laed", 34_515_550, 0, 16_469_295),
         # the encoder of responses, the posterior and the bag of words
         ("cvae", 45_515_000, 0, 8_315_688 + 878_168 + 6_020_000),
         # the posterior's attention, two norms and network, and the bag of words
