@@ -149,7 +149,10 @@ def compare(a: Results, b: Results) -> Differences:
     return Differences(ours.label, base.label, compare_results(ours.results, base.results))
 
 
-def _only_row(results: Results, where: str) -> SeedGroup:
+def _only_row(results: object, where: str) -> SeedGroup:
+    if not isinstance(results, Results):
+        what = f"it is no Results but {type(results).__name__}"
+        raise InputError(what, where=where, hint="Give what run or score returned.")
     groups = seed_groups(results.results)
     if len(groups) == 1:
         return groups[0]

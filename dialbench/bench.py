@@ -64,7 +64,7 @@ def run(
         TrackedDisplay(board, trackers, store.root) as display,
     ):
         for warning in skip_warnings(plan.skipped):
-            board.say(warning)
+            board.warn(warning)
         scorers = [] if chosen.answers_only else _scorers(plan, scoring, request, store, board)
         worker = Worker(
             store, resolved_device(chosen.device), display, chosen.overwrite, deadline=until
@@ -99,7 +99,7 @@ def _scorers(
         if metric.missing:
             missing.setdefault(metric.missing, {})[metric.name] = None
     for reason, names in missing.items():
-        board.say(f"warning: {', '.join(names)} will not be available: {reason}")
+        board.warn(f"{', '.join(names)} will not be available: {reason}")
     return scorers
 
 

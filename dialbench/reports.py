@@ -124,7 +124,7 @@ def _finished(runs: Path | str) -> tuple[list[Result], Read | None]:
     """The results of a runs folder or a baseline; and what reads responses, which the latter lacks.
 
     Raises:
-        InputError: there are none, or an earlier dialbench wrote the baseline.
+        InputError: there are none, none is scored, or an earlier dialbench wrote the baseline.
         StorageError: a file is damaged.
     """
     path = Path(runs)
@@ -133,7 +133,11 @@ def _finished(runs: Path | str) -> tuple[list[Result], Read | None]:
         baseline.require_results(path)
         return baseline.results(), None
     store = Store(path)
-    return store.require_results(), store.read_responses
+    results = store.require_results()
+    if not any(result.scores or result.status != "done" for result in results):
+        hint = "Give the same command of run without --answers-only."
+        raise InputError("none of its responses are scored", where=str(path), hint=hint)
+    return results, store.read_responses
 
 
 def _of_seeds(results: Sequence[Result], seeds: Collection[int]) -> list[Result]:

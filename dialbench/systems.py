@@ -122,9 +122,18 @@ class Registry:
         self._entry_points = {point.name: point for point in entry_points}
         self._classes: dict[str, type[Adapter]] = {}
         self.broken: dict[str, str] = {}
-        for plugin in plugins:
+        for plugin in dict.fromkeys(plugins):
             new = [_checked(plugin)] if isinstance(plugin, type) else adapters_of(Path(plugin))
-            self._classes |= {adapter.name: adapter for adapter in new}
+            where = "--models" if isinstance(plugin, type) else f"--plugin {plugin}"
+            for adapter in new:
+                self._add(adapter, where)
+
+    def _add(self, adapter: type[Adapter], where: str) -> None:
+        # Responses are kept by name: those of one would be taken for those of the other.
+        if adapter.name in self._entry_points or adapter.name in self._classes:
+            what = f"another system is called {adapter.name} too"
+            raise InputError(what, where=where, hint="Give it a name of its own.")
+        self._classes[adapter.name] = adapter
 
     def names(self) -> list[str]:
         """All names, systems that failed to load left out."""
@@ -231,7 +240,7 @@ def skip_warnings(reasons: Mapping[str, str]) -> Iterator[str]:
     for reason in dict.fromkeys(reasons.values()):
         names = [name for name, why in reasons.items() if why == reason]
         verb = "is" if len(names) == 1 else "are"
-        yield f"warning: {', '.join(names)} {verb} skipped: {reason}"
+        yield f"{', '.join(names)} {verb} skipped: {reason}"
 
 
 def _require_declarations(adapter: type[Adapter]) -> None:

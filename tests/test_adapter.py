@@ -175,6 +175,16 @@ def test_a_plugin_joins_the_registry(plugin: Callable[[str], Path]) -> None:
     assert registry.broken == {}
 
 
+@pytest.mark.parametrize("name", ["copy-last", "echo"])
+def test_no_two_systems_have_one_name(plugin: Callable[..., Path], name: str) -> None:
+    """Responses are kept by name: those of one would pass for those of the other."""
+    first, second = plugin(ECHO, "a.py"), plugin(ECHO.replace('"echo"', f'"{name}"'), "b.py")
+    message = rf"--plugin .*b\.py: another system is called {name} too"
+    with pytest.raises(InputError, match=message):
+        Registry([first, second])
+    assert "echo" in Registry([first, first]).names()
+
+
 def test_several_plugins_and_systems_in_one(plugin: Callable[..., Path]) -> None:
     both = ECHO + "class Loud(Echo):\n    name = 'loud'\n"
     other = "from dialbench.adapter import Adapter\nclass Other(Adapter):\n    name = 'other'\n"

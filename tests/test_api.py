@@ -338,6 +338,11 @@ class TestCompare:
         with pytest.raises(InputError, match=r"^b: it has 2 rows: ours, theirs. Choose one"):
             dialbench.compare(both["ours"], both)
 
+    def test_results_are_compared_and_nothing_else(self):
+        ours = dialbench.score(OURS, metrics="length")
+        with pytest.raises(InputError, match=r"^b: it is no Results but str"):
+            dialbench.compare(ours, "theirs")
+
     def test_other_contexts_are_not_compared(self):
         ours = dialbench.score(OURS, REFERENCES, metrics="length")
         theirs = dialbench.score(THEIRS, REFERENCES[::-1], metrics="length")

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from dialbench.errors import InputError, first_line
+from dialbench.errors import InputError
 from dialbench.files.lines import require_file
 
 _BESIDE = {".jinja", ".json", ".model", ".tiktoken", ".tokenizer", ".txt"}
@@ -30,7 +30,7 @@ def unpickle(path: Path) -> Any:
         raise
     except Exception as error:  # whatever an unpickler makes of damaged bytes
         raise InputError(
-            f"it cannot be read without running what is in it ({first_line(error)})",
+            f"it cannot be read without running what is in it ({type(error).__name__})",
             where=str(path),
             hint="Fetch it again from where its authors released it.",
         ) from None

@@ -23,7 +23,10 @@ def opening_turns(corpus: str, count: int, data: Path | None = None) -> list[str
         InputError: there is no such corpus, or it has fewer.
     """
     test = load_corpus(corpus, data=data, where="--openings").test
-    openings = list(dict.fromkeys(example.context[0] for example in test))[:count]
+    begun: dict[str, str] = {}  # the first example of a dialogue has its first turn
+    for example in test:
+        begun.setdefault(example.dialogue_id, example.context[0])
+    openings = list(dict.fromkeys(begun.values()))[:count]
     if len(openings) < count:
         raise InputError(
             f"{corpus} has {len(openings)} different first turns, not {count}",

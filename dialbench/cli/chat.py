@@ -18,6 +18,7 @@ from dialbench.cli.options import (
     print_files,
     print_message,
     print_text,
+    stated,
 )
 from dialbench.errors import DialbenchError, InputError, UnknownName
 from dialbench.records import Decoding
@@ -35,6 +36,8 @@ _COMMANDS = {
     "/help": "/help              show these commands",
     "/quit": "/quit              end",
 }
+
+_TURNS = 6  # of a system in a conversation with itself
 
 
 @click.command()
@@ -66,9 +69,7 @@ _COMMANDS = {
 @click.option(
     "--turns",
     type=POSITIVE,
-    default=6,
-    show_default=True,
-    help="Turns of the system in each of these conversations.",
+    help=f"Turns of the system in each of these conversations.  [default: {_TURNS}]",
 )
 @click.option(
     "--openings",
@@ -78,9 +79,7 @@ _COMMANDS = {
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
-    default=".",
-    show_default=True,
-    help="Folder for the files of --self-chat.",
+    help="Folder for the files of --self-chat.  [default: .]",
 )
 @click.option(
     "--device", default="auto", show_default=True, metavar="auto|cpu|cuda", help="Where to respond."
@@ -91,9 +90,9 @@ def chat(
     systems: tuple[str, ...],
     decoding: str,
     self_chat: int | None,
-    turns: int,
+    turns: int | None,
     openings: str | None,
-    out: Path,
+    out: Path | None,
     **training: Any,
 ) -> None:
     """Talk with trained systems, side by side; without a terminal, a turn a line is read."""
@@ -103,16 +102,21 @@ def chat(
     from dialbench.files.responses import write_responses
     from dialbench.running.trained import load
 
+    if self_chat is None:
+        for name in stated(turns=turns, openings=openings, out=out):
+            hint = "Add it, or leave this option out."
+            raise InputError("it needs --self-chat", where=f"--{name}", hint=hint)
     chosen = Decoding.parse(decoding)
     session = Session([load(system=name, **training) for name in systems], chosen)
     if self_chat is None:
         _talk(session)
         return
+    folder = out or Path()
     files = []
     for system in session.systems:
         first_turns = opening_turns(openings or system.job.corpus, self_chat, system.data)
-        held = converse(system, first_turns, turns, chosen)
-        files.append(out / f"self-chat-{slug(system.name)}.jsonl")
+        held = converse(system, first_turns, turns or _TURNS, chosen)
+        files.append(folder / f"self-chat-{slug(system.name)}.jsonl")
         write_responses(
             files[-1],
             (pair for number, said in enumerate(held) for pair in responses_in(str(number), said)),

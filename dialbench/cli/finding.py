@@ -48,7 +48,7 @@ def models(names: tuple[str, ...], plugins: tuple[Path, ...], preset: str, as_js
         cards, broken = listings.cards(plugins)
         print_text(listings.cards_text(cards))
     for warning in skip_warnings(broken):
-        print_message(warning)
+        print_message(f"warning: {warning}")
 
 
 @click.command()

@@ -30,7 +30,7 @@ def loads(
     """
     parse: Any = json.loads if form == "JSON" else tomllib.loads
     try:
-        value = parse(text.decode("utf-8") if isinstance(text, bytes) else text, **options)
+        value = parse(text.decode("utf-8-sig") if isinstance(text, bytes) else text, **options)
     except RecursionError:
         raise ValueError("values are nested too deeply in it") from None
     except UnicodeDecodeError as error:

@@ -406,9 +406,13 @@ def _samples_notes(samples: int) -> list[str]:
 
 def _preset_notes(preset: Preset, jobs: Iterable[_PlannedJob]) -> list[str]:
     """The preset's notes where a compared system was trained at its sizes."""
-    learning = any(job.learns and job.system.adapter.ranked for job in jobs)
-    recipe = [f"Every trained system: {preset.recipe}"] if preset.recipe else []
-    return [f"Preset {preset.name}: {preset.summary}", *recipe] if learning else []
+    learning = [job for job in jobs if job.learns and job.system.adapter.ranked]
+    if not learning:
+        return []
+    # A system of somebody else may have none of the options that the recipe is about.
+    sized = any(job.system.applicable_settings(preset.system) for job in learning)
+    recipe = [f"Every trained system: {preset.recipe}"] if preset.recipe and sized else []
+    return [f"Preset {preset.name}: {preset.summary}", *recipe]
 
 
 def _task(planned: _PlannedJob, dataset: Dataset) -> Task:

@@ -266,6 +266,9 @@ class _Relay(Display):
     def say(self, text: str) -> None:
         self.send("show", ("say", text))
 
+    def warn(self, text: str) -> None:
+        self.send("show", ("warn", text))
+
 
 def _serve(
     connection: Connection,

@@ -87,6 +87,9 @@ class Display(Protocol):
     def say(self, text: str) -> None:
         """Prints a line."""
 
+    def warn(self, text: str) -> None:
+        """Prints a warning that stands nowhere else, whatever is shown."""
+
 
 class JobProgress(Progress):
     """Passes on what one job reports.
@@ -145,6 +148,7 @@ class Board(Display):
         self._agenda: Agenda | None = None
         self._lock = threading.RLock()
         self._live: Live | None = None
+        self._closed = False
 
     def __enter__(self) -> Self:
         if self.mode == "rich":
@@ -189,8 +193,17 @@ class Board(Display):
         self._end(label, f"failed: {clean(reason)}", self._clock() - row.begun if row else 0.0)
 
     def say(self, text: str) -> None:
-        """Prints a line above the table; nothing once the stream is closed."""
-        if self.mode == "none":
+        """Prints a line above the table."""
+        if self.mode != "none":
+            self._print(text)
+
+    def warn(self, text: str) -> None:
+        """Prints a warning in every mode."""
+        self._print(f"warning: {text}")
+
+    def _print(self, text: str) -> None:
+        # Nothing once the stream is closed.
+        if self._closed:
             return
         text = clean(text)
         with self._lock:
@@ -200,7 +213,7 @@ class Board(Display):
             try:
                 print(text, file=self._stream, flush=True)
             except BrokenPipeError:
-                self.mode = "none"
+                self._closed = True
 
     def update(self, label: str, stage: str, numbers: dict[str, float]) -> None:
         """Shows how far a job is."""

@@ -119,6 +119,10 @@ class TrackedDisplay(Display):
         """As of the display."""
         self._display.say(text)
 
+    def warn(self, text: str) -> None:
+        """As of the display."""
+        self._display.warn(text)
+
     def _tell(self, what: str, *arguments: Any) -> None:
         for name, tracker in list(self._trackers.items()):
             with self._survived(name):
@@ -131,4 +135,4 @@ class TrackedDisplay(Display):
         except (Exception, SystemExit) as error:  # it is code of others, maybe of a server's client
             self._trackers.pop(name, None)
             reason = f"{type(error).__name__}: {first_line(error)}"
-            self.say(f"warning: tracker {name} gets nothing more ({reason})")
+            self.warn(f"tracker {name} gets nothing more ({reason})")

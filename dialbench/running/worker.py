@@ -114,8 +114,8 @@ class Worker:
             else:
                 _log.info("%s: nothing to do, its responses are in %s", task.job, self.store.root)
         for name in dict.fromkeys(t.job.system for t in tasks if self._is_outdated(t)):
-            self.board.say(
-                f"warning: {name}: its file has changed since it responded, and its responses stay"
+            self.board.warn(
+                f"{name}: its file has changed since it responded, and its responses stay"
                 " as they were. Raise its version, or use --overwrite always."
             )
         return pending

@@ -178,6 +178,8 @@ def mismatch(source: Source, base: Source) -> InputError | None:
 def _mismatch(a: ResponseLine, b: ResponseLine, referred: bool) -> str:
     """What differs between the examples of two lines, up to the place of the first one."""
     if a.context != b.context:
+        if not (a.context and b.context):
+            return f"it gives {'a' if b.context else 'no'} context, unlike"
         return "it answers another context than"
     if a.dialogue_id != b.dialogue_id:
         return "its dialogue_id is not that of"

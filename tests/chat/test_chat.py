@@ -15,6 +15,7 @@ from dialbench.bench import run
 from dialbench.chat.self_chat import converse, opening_turns
 from dialbench.chat.session import Session
 from dialbench.cli import cli
+from dialbench.corpora.base import load_corpus
 from dialbench.errors import DialbenchError, InputError, SystemFailed
 from dialbench.files.responses import read_responses
 from dialbench.records import Decoding
@@ -218,10 +219,20 @@ class TestSelfChat:
         )
 
     def test_first_turns_are_those_of_the_test_split(self):
-        actual = opening_turns("demo", 5)
-        assert len(set(actual)) == 5
+        first = {}  # of each dialogue, as the shortest context begins
+        for example in load_corpus("demo").test:
+            first.setdefault(example.dialogue_id, example)
+        assert all(len(example.context) == 1 for example in first.values())
+        known = [example.context[0] for example in first.values()]
+        assert opening_turns("demo", 50) == list(dict.fromkeys(known))[:50]
         with pytest.raises(InputError, match=r"different first turns, not 100000\. Ask for fewer"):
             opening_turns("demo", 100_000)
+
+    @pytest.mark.parametrize("option", [("--turns", "3"), ("--openings", "demo"), ("--out", ".")])
+    def test_its_options_need_it(self, chat, option):
+        output, code = chat("copy-last", *option)
+        assert code == 2
+        assert f"{option[0]}: it needs --self-chat" in output
 
     def test_one_file_a_system(self, chat, tmp_path: Path):
         arguments = ("--self-chat", "2", "--turns", "2", "--out", str(tmp_path))

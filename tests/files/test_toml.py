@@ -26,6 +26,12 @@ def load(path: Path) -> Outer:
     return toml.check(value, Outer, where=path.name)
 
 
+def test_a_byte_order_mark_is_no_part_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_bytes(b"\xef\xbb\xbf[[part]]\nsize = 3\n")
+    assert load(path) == Outer(part=[Inner(size=3)])
+
+
 def test_a_users_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text("[[part]]\nsize = 3\n")

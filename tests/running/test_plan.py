@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from dialbench.adapter import Adapter, Run
 from dialbench.errors import InputError, UnknownName
+from dialbench.records import Split
 from dialbench.running.plan import Dataset, Plan, Request, comparison_key
 from dialbench.systems import Registry
 
@@ -155,6 +157,18 @@ class TestRowsThatLearnNothing:
         # Nobody competes whom the preset makes small.
         assert not any("Preset" in note for note in actual.notes)
         assert any("Preset quick" in note for note in self.planned("FILE,seq2seq", corpus).notes)
+
+    def test_the_recipe_is_said_of_systems_that_have_its_options(self, corpus: Path) -> None:
+        class Counter(Adapter):
+            name = "counter"
+
+            def fit(self, train: Split, valid: Split, run: Run) -> None:
+                pass
+
+        for models, said in (("counter", False), ("counter,seq2seq", True)):
+            notes = self.planned(models, corpus, plugins=(Counter,)).notes
+            assert any("Preset quick" in note for note in notes)
+            assert any("Every trained system" in note for note in notes) is said
 
     def test_all_wins_over_the_limit_of_the_preset(self, corpus: Path) -> None:
         assert len(self.planned("copy-last", corpus, limit_test="all").test) == 400

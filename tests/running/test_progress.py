@@ -93,7 +93,9 @@ def test_none_says_nothing_and_keeps_warnings(stream: io.StringIO) -> None:
         progress.warn("slow")
         board.done("a", 1)
         board.failed("b", "gone")
-    assert stream.getvalue() == ""
+        assert stream.getvalue() == ""
+        board.warn("its file has changed")
+    assert stream.getvalue().strip().endswith("warning: its file has changed")
     assert progress.notes == ["slow"]
 
 

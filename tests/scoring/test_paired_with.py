@@ -71,6 +71,14 @@ def test_other_contexts_are_named(tmp_path):
     swapped = written(tmp_path / "swapped.jsonl", [*PAIRS[:5], *PAIRS[:4:-1]])
     with pytest.raises(InputError, match=r"swapped\.jsonl:6: it answers another context"):
         score([file], metrics=["length"], paired_with=swapped)
+    blind = tmp_path / "blind.txt"
+    blind.write_text("\n".join(response for _, response in PAIRS), encoding="utf-8")
+    for ours, theirs, what in (
+        (file, blind, r"blind\.txt:1: it gives no context, unlike .*file\.jsonl:1\."),
+        (blind, file, r"file\.jsonl:1: it gives a context, unlike .*blind\.txt:1\."),
+    ):
+        with pytest.raises(InputError, match=what):
+            score([ours], metrics=["length"], paired_with=theirs)
     few = written(tmp_path / "few.jsonl", PAIRS[:7])
     with pytest.raises(InputError, match=r"few\.jsonl: it has 7 responses where"):
         score([file], metrics=["length"], paired_with=few)
