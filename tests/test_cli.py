@@ -161,18 +161,6 @@ system = "no-such-system"
 """
 
 
-@pytest.mark.parametrize("again", [("report",), ("cite",), ("compare",)])
-def test_responses_without_scores_have_no_report(
-    command: Command, tmp_path: Path, again: tuple[str, ...]
-) -> None:
-    command("run", "--models", "copy-last", "--answers-only", "--out", tmp_path, *QUICK)
-    pair = ("copy-last", "copy-last") if again == ("compare",) else ()
-    result = command(*again, tmp_path, *pair)
-    assert result.code == 2
-    assert "none of its responses are scored" in result.err
-    assert "without --answers-only" in result.err
-
-
 def test_a_suite_is_run_and_reported_beside_the_paper(command: Command, tmp_path: Path) -> None:
     suite, runs = tmp_path / "mine.toml", tmp_path / "runs"
     suite.write_text(SUITE)

@@ -360,3 +360,16 @@ def test_a_closed_standard_stream_is_an_empty_one(closing: str, printed: bool) -
     done = subprocess.run(["sh", "-c", f"{line} {closing}"], capture_output=True, text=True)
     error = "Error: -: there are no responses in this file. Write one a line.\n"
     assert (done.returncode, done.stderr) == (2, error if printed else "")
+
+
+@pytest.mark.parametrize(
+    "arguments", ["report RUNS", "cite RUNS", "compare RUNS copy-last copy-last"]
+)
+def test_responses_without_scores_have_no_report(
+    command: Command, tmp_path: Path, arguments: str
+) -> None:
+    command("run", "--models", "copy-last", "--answers-only", "--out", tmp_path, *QUICK)
+    result = command(*(tmp_path if word == "RUNS" else word for word in arguments.split()))
+    assert result.code == 2
+    assert "none of its responses are scored" in result.err
+    assert "without --answers-only" in result.err

@@ -144,15 +144,14 @@ class FileScoring:
         return score_responses(source.responses(), self.metrics, comparable=keep, meter=self.meter)
 
     def differences(self, source: Source, scores: Mapping[str, Score]) -> dict[str, dict[str, Any]]:
-        """How a system with these scores differs from the base, which there must be."""
-        base, theirs = self._base_scores
-        return compare_scores(source, scores, base, theirs)
+        """How a system with these scores differs from the base; nothing where there is none."""
+        if self.base is None:
+            return {}
+        return compare_scores(source, scores, self.base, self._base_scores)
 
     @cached_property
-    def _base_scores(self) -> tuple[Source, dict[str, Score]]:
-        if self.base is None:
-            raise ValueError("there is no base to compare with")
-        return self.base, self.scores(self.base)
+    def _base_scores(self) -> dict[str, Score]:
+        return self.scores(self.base) if self.base else {}
 
 
 def for_sources(sources: Iterable[Source], **options: Any) -> ScoringOptions:
