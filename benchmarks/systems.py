@@ -5,11 +5,12 @@
 The text is synthetic, with about DailyDialog's lengths and as many words as the preset's
 vocabulary. For each system: training examples a second and greedy answers of exactly 20 words a
 second, medians of rounds in which the systems take turns, so that a machine whose speed drifts
-slows all of them; both also relative to `transformer`. Systems that learn in several stages or from
-more than words are left out: there is no one rate to give. Further: parameters, floating-point
-operations a second (6 for each trained weight and token) and their share of the bfloat16 peak
-given with --peak, peak memory on a GPU, and what drawing weights costs systems that draw them for
-each context. FILE.md beside FILE.json holds the table for people.
+slows all of them; both also relative to `transformer`. A round before them is not counted: a GPU
+loads and chooses its kernels when they are first called, which takes seconds. Systems that learn in
+several stages or from more than words are left out: there is no one rate to give. Further:
+parameters, floating-point operations a second (6 for each trained weight and token) and their share
+of the bfloat16 peak given with --peak, peak memory on a GPU, and what drawing weights costs systems
+that draw them for each context. FILE.md beside FILE.json holds the table for people.
 """
 
 from __future__ import annotations
@@ -78,6 +79,7 @@ def main() -> None:
     for system in systems:
         with surviving(system.name, report["failed"]):
             side = Side(system.build(settings), split, device, arguments.answers)
+            side.warm_up(arguments.seconds)
             sides[system.name] = side
             report["systems"][system.name] = side.facts()
     for _ in range(arguments.rounds):
@@ -158,6 +160,11 @@ class Side:
     def facts(self) -> dict[str, float]:
         """Its size."""
         return dict(count_parameters(self.model))
+
+    def warm_up(self, seconds: float) -> None:
+        """A round that does not count."""
+        self.round(seconds)
+        self.rounds.clear()
 
     def round(self, seconds: float) -> None:
         """Trains for so many seconds and answers once."""

@@ -1,4 +1,4 @@
-"""Everything that a GPU borrowed for half an hour shall do, in commands of a few minutes each.
+"""What a GPU borrowed for a quarter of an hour shall do, in commands of a few minutes each.
 
     python3 benchmarks/gpu/lease.py smoke --out "$OUT"
     python3 benchmarks/gpu/lease.py throughput --out "$OUT"
