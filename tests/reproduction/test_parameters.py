@@ -11,9 +11,9 @@ from dialbench.suites.suite import CountSuite, load_suite
 from dialbench.systems import Registry
 
 
-def counts(name: str, preset: str = "paper") -> dict[str, int]:
+def counts(name: str, preset: str | None = None) -> dict[str, int]:
     (system,) = Registry().parse(name)
-    return parameter_counts(system.build(load_preset(preset).system))
+    return parameter_counts(system.build(load_preset(preset).system if preset else {}))
 
 
 @pytest.mark.parametrize(
