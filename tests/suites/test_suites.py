@@ -160,6 +160,7 @@ def test_the_cvae_of_dvs2s_1_has_its_own_sizes_where_others_share_theirs() -> No
     }
     assert (configs["S2SA"].embedding, configs["S2SA"].hidden) == (300, 512)
     assert (configs["CVAE"].embedding, configs["CVAE"].hidden) == (200, 300)
+    assert (configs["S2SA"].vectors, configs["CVAE"].vectors) == ("", "corpus")
 
 
 def test_the_rl_papers_sizes_hold_at_preset_paper() -> None:
@@ -170,6 +171,7 @@ def test_the_rl_papers_sizes_hold_at_preset_paper() -> None:
         config = systems[row.name].config(preset_for_row(presets.load("paper"), group, row).system)
         assert (config.layers, config.attention, config.learning_rate) == (4, size, 1.5e-4)
         assert (config.d_rand, config.output_link) == (512, "X")
+        assert config.norm == "post"  # section 3.1
     assert suite.context_turns == 4
 
 
